@@ -21,6 +21,7 @@ from fedsynth.cli import app as cli
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import agreement, fidelity, quality, utility
 from fedsynth.evaluation.models import classifiers, regressors
+from fedsynth.evaluation.reading import confidence
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting as pricing
@@ -30,7 +31,7 @@ from fedsynth.privacy.verify import opinions
 from fedsynth.schema import Schema
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERY_COLUMN = quality.MOST_COLUMNS
+EVERY_COLUMN, EVERY_DEAL = quality.MOST_COLUMNS, confidence._DEALS
 
 
 @contextmanager
@@ -102,11 +103,13 @@ def pytest_fixture_setup(fixturedef, request):
 def pytest_configure():
     """What is promised of classifiers and their scores is promised of an eighth of the trees, and
     of three of the settings that a tuner would try: twelve take longer than everything else.
+    Scores of attacks are dealt out a fifth as often, which a third of `ALARM` is still above.
     SDMetrics is told of two columns, and of all where its scores are the matter."""
     # Looked for in what is young a tenth as often: half of the time that it takes.
     gc.set_threshold(10_000, 20, 20)
     classifiers.TREES = regressors.TREES = 12
     agreement._ROUNDS = 30
+    confidence._DEALS = 4_000
     quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 2
     utility.SETTINGS = utility.SETTINGS[::5]
 

@@ -11,6 +11,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from fedsynth.cli import app as cli
 from fedsynth.registry import ENTRIES
 from tests.running import MESH, _few_orders
 from tests.small_jobs import SETTINGS, write_job
@@ -25,38 +28,26 @@ RUN = """
 import json, sys
 from fedsynth.cli.app import run
 for command in json.loads(sys.argv[1]):
+    if isinstance(command, str):
+        exec(command)
+        continue
     code = run(command)
     names = {name.partition(".")[0] for name in sys.modules}
     print("loaded", code, *sorted(names), file=sys.stderr)
 """
 
 
-# Before all else, the accountant as it is in this process.
+# The accountant as it is in this process.
 QUICK_COSTS = """
 import numpy as np
-from fedsynth.privacy import curves
+import fedsynth.privacy.curves
 few = np.array({orders})
-curves.MESH, curves.orders = {mesh}, lambda: few
+for name, module in list(sys.modules.items()):
+    if name.startswith("fedsynth.") and hasattr(module, "MESH"):
+        module.MESH = {mesh}
+    if name.startswith("fedsynth.") and hasattr(module, "orders"):
+        module.orders = lambda: few
 """
-
-
-def loaded_after(commands: list[list[str]], code: int = 0, first: str = "") -> list[set[str]]:
-    """Top-level modules that a process of its own has loaded after each of its commands."""
-    command = [sys.executable, "-c", first + RUN, json.dumps(commands)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("loaded ")]
-    assert [code] * len(commands) == [int(first) for first, *_ in told], done.stderr
-    return [set(names) for _, *names in told]
-
-
-def job(folder: Path, **changes: object) -> Path:
-    return write_job(folder, **{"method": "aim", "settings": None, "holdout": 0.0, **changes})
-
-
-def test_help_imports_no_numbers():
-    told = loaded_after([["--help"], ["run", "--help"], ["version"]])
-    assert not told[-1] & {*NUMBERS, "rich"}
-
 
 MISTYPED = [
     {"privacy": {"epsilno": 1.0}},
@@ -64,49 +55,76 @@ MISTYPED = [
     {"holdouts": 0.1},
     {"sites": {"clients": 3, "scheme": "uniform", "betta": 1.0}},
 ]
+WRONG = [*MISTYPED, *({"method": name, "settings": {"roundz": 3}} for name in ENTRIES)]
 
 
-def test_mistyped_jobs_are_refused_without_numbers_and_mistyped_settings_without_tables(tmp_path):
-    """In one process: what a command loads stays for the next, the lightest first."""
-    wrong = [{"method": name, "settings": {"roundz": 3}} for name in ENTRIES]
-    files = [job(tmp_path / str(i), **changes) for i, changes in enumerate([*MISTYPED, *wrong])]
-    told = loaded_after([["run", str(path)] for path in files], code=2)
-    assert not told[len(MISTYPED) - 1] & NUMBERS
-    assert not told[-1] & {*TABLES, *LEARNING, *HEAVY}
+def loaded_after(*commands: list[str] | str) -> list[tuple[int, set[str]]]:
+    """Exit code of each command and the top-level modules that are loaded by then, in a process of
+    its own; a text is run as code."""
+    command = [sys.executable, "-c", RUN, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("loaded ")]
+    assert len(told) == sum(isinstance(each, list) for each in commands), done.stderr
+    return [(int(code), set(names)) for code, *names in told]
 
 
-def test_sampling_needs_no_accountant_and_counting_no_torch(call, tmp_path):
-    """In one process, as above: the lightest first."""
-    release = tmp_path / "release"
-    assert call("run", job(tmp_path / "job"), "--out", release, "--quiet")[0] == 0
-    rows = ["-n", "5", "-o", str(tmp_path / "rows.csv")]
-    commands = [["sample", str(release), *rows], ["count", str(release), "age", "income"]]
-    sampled, counted = loaded_after(commands)
-    assert not sampled & {*HEAVY, *LEARNING, "rich"}
-    assert not counted & {*HEAVY, *LEARNING}
+def job(folder: Path, **changes: object) -> Path:
+    return write_job(folder, **{"method": "aim", "settings": None, "holdout": 0.0, **changes})
 
 
-def test_verifying_needs_no_tables_planning_no_learning_and_an_aim_job_no_torch(call, tmp_path):
-    release, path = tmp_path / "release", str(job(tmp_path / "job"))
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What was loaded after each of these, in two processes: what a command loads stays for the
+    next, so each has the lightest first."""
+    folder = tmp_path_factory.mktemp("jobs")
     # Of samples, about which the PRV accountant is asked, and the same for all adversaries.
-    noisy = {**SETTINGS, "rounds": 2, "noise_multiplier": 3.0}
+    noisy = {**SETTINGS, "rounds": 2, "rate": 0.1, "noise_multiplier": 3.0}
     privacy = {"epsilon": 5.0, "delta": 1e-4, "trust": "central"}
-    sampled = write_job(tmp_path / "sampled", holdout=0.0, settings=noisy, privacy=privacy)
-    assert call("run", sampled, "--out", release, "--quiet")[0] == 0
-    held_out = str(job(tmp_path / "held out", holdout=0.2))
-    commands = [
-        ["verify", str(release)],
-        ["plan", path],
-        ["run", path, "--out", str(tmp_path / "again"), "--quiet"],
-        ["run", held_out, "--out", str(tmp_path / "scored"), "--quiet"],
-    ]
-    costs = QUICK_COSTS.format(orders=_few_orders().tolist(), mesh=MESH)
-    verified, planned, ran, scored = loaded_after(commands, first=costs)
-    assert not verified & {*HEAVY, *TABLES, "sklearn"}
-    assert "prv_accountant" in verified
-    assert not planned & {*HEAVY, "sklearn"}
-    assert not ran & {*HEAVY, "sklearn"}
-    assert not scored & HEAVY
+    sampled = write_job(folder / "sampled", holdout=0.0, settings=noisy, privacy=privacy)
+    release, again = str(folder / "release"), str(folder / "again")
+    assert cli.run(["run", str(sampled), "--out", release, "--quiet"]) == 0
+    wrong = [str(job(folder / f"wrong {i}", **changes)) for i, changes in enumerate(WRONG)]
+    whole, held_out = str(job(folder / "whole")), str(job(folder / "held out", holdout=0.2))
+    told = loaded_after(
+        ["--help"],
+        ["run", "--help"],
+        ["version"],
+        *(["run", path] for path in wrong),
+        QUICK_COSTS.format(orders=_few_orders().tolist(), mesh=MESH),
+        ["verify", release],
+        ["plan", whole],
+        ["run", whole, "--out", again, "--quiet"],
+        ["run", held_out, "--out", str(folder / "scored"), "--quiet"],
+    )
+    rows = ["-n", "5", "-o", str(folder / "rows.csv")]
+    told += loaded_after(["sample", again, *rows], ["count", again, "age", "income"])
+    names = ["help", "help of run", "version", *(f"wrong {i}" for i in range(len(WRONG)))]
+    names += ["verify", "plan", "run", "run and score", "sample", "count"]
+    codes = [2 if name.startswith("wrong") else 0 for name in names]
+    assert [code for code, _ in told] == codes
+    return dict(zip(names, (modules for _, modules in told), strict=True))
+
+
+def test_help_imports_no_numbers(loaded):
+    assert not loaded["version"] & {*NUMBERS, "rich"}
+
+
+def test_mistyped_jobs_are_refused_without_numbers_and_mistyped_settings_without_tables(loaded):
+    assert not loaded[f"wrong {len(MISTYPED) - 1}"] & NUMBERS
+    assert not loaded[f"wrong {len(WRONG) - 1}"] & {*TABLES, *LEARNING, *HEAVY}
+
+
+def test_sampling_needs_no_accountant_and_counting_no_torch(loaded):
+    assert not loaded["sample"] & {*HEAVY, *LEARNING, "rich"}
+    assert not loaded["count"] & {*HEAVY, *LEARNING}
+
+
+def test_verifying_needs_no_tables_planning_no_learning_and_an_aim_job_no_torch(loaded):
+    assert not loaded["verify"] & {*HEAVY, *TABLES, "sklearn"}
+    assert "prv_accountant" in loaded["verify"]
+    assert not loaded["plan"] & {*HEAVY, "sklearn"}
+    assert not loaded["run"] & {*HEAVY, "sklearn"}
+    assert not loaded["run and score"] & HEAVY
 
 
 # A notebook's own kernel has it; elsewhere nobody asks for it.

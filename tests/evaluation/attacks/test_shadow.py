@@ -113,6 +113,7 @@ def test_the_alarm_is_exact_however_trials_depend(monkeypatch):
 def test_intervals_cover_the_mean_of_repetitions(monkeypatch):
     # The alarm is not looked at.
     monkeypatch.setattr(shadow, "_REDRAWS", 1)
+    monkeypatch.setattr(shadow, "_RESAMPLES", 200)
     found = [
         shadow_attack(partly, people(60, 100 + s), SCHEMA, shadows=8, targets=30, seed=s)
         for s in range(10)
@@ -183,12 +184,12 @@ def test_a_method_that_copies_rare_rows_alone_is_caught():
     def rare(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
         return fresh(rows, seed).where(rows.y < 8.5, rows)
 
-    pool = people(100, 9).assign(
-        y=lambda frame: frame.y.where(frame.id % 20 > 0, 9 - frame.id / 200)
+    pool = people(60, 9).assign(
+        y=lambda frame: frame.y.where(frame.id % 12 > 0, 9 - frame.id / 200)
     )
-    found = shadow_attack(rare, pool, SCHEMA)
+    found = shadow_attack(rare, pool, SCHEMA, shadows=12)
     assert found.caught
-    assert found.auroc < 0.56
+    assert found.auroc < 0.58
 
 
 def test_shadows_get_halves_of_the_pool_and_progress_is_told():

@@ -14,6 +14,7 @@ from scipy.stats import binomtest, fisher_exact, mannwhitneyu, norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from fedsynth.errors import DataError
+from fedsynth.evaluation.reading import confidence
 from fedsynth.evaluation.reading.confidence import (
     ALARM,
     auroc,
@@ -24,6 +25,7 @@ from fedsynth.evaluation.reading.confidence import (
     shares_differ,
     tpr_at,
 )
+from tests.running import EVERY_DEAL
 
 scores = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
 
@@ -115,6 +117,12 @@ def test_scores_of_two_values_are_told_apart_as_rates_are():
     assert scores_differ(neg, pos) == pytest.approx(np.mean([sum(d) <= sum(pos) for d in ways]))
 
 
+@pytest.fixture
+def every_deal(monkeypatch):
+    monkeypatch.setattr(confidence, "_DEALS", EVERY_DEAL)
+
+
+@pytest.mark.usefixtures("every_deal")
 def test_scores_that_differ_are_told():
     assert scores_differ(range(10, 20), range(10)) < 2e-4
     assert scores_differ(range(10), range(10, 20)) > 0.99
@@ -129,6 +137,7 @@ def test_scores_that_differ_are_told():
     assert dealt == pytest.approx(normal, rel=0.2)
 
 
+@pytest.mark.usefixtures("every_deal")
 @pytest.mark.parametrize(("members", "others"), [(4000, 3), (300, 2), (60, 3), (7, 7), (2, 300)])
 def test_a_perfect_attack_on_few_rows_is_told(members, others):
     p = scores_differ(np.arange(members) + others, np.arange(others))
