@@ -12,6 +12,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
+from fedsynth.evaluation.measures.detection import Detection
 from fedsynth.evaluation.measures.quality import Quality
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.evaluation.attacked_people import SCHEMA, people
@@ -26,10 +27,12 @@ SINGLING = {"singling out, one column", "singling out, several columns"}
 
 @pytest.fixture
 def unscored(monkeypatch):
-    """Without SDMetrics' reports and ranks of settings, half of an evaluation, where tables are
-    ordinary ones or these not looked at."""
+    """Without SDMetrics' reports, what boosting tells apart and ranks of settings, most of an
+    evaluation, where tables are ordinary ones or these not looked at."""
     nothing = Quality(None, None, None, None, None)
     monkeypatch.setattr("fedsynth.evaluation.measures.fidelity.quality", lambda *_: nothing)
+    guessed = Detection("gradient boosting", 0.5, 0.0, 1.0, None, None, None)
+    monkeypatch.setattr("fedsynth.evaluation.measures.detection._boost", lambda *_: guessed)
     monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", ())
 
 
@@ -170,7 +173,8 @@ def test_columns_without_a_value_anywhere_are_drafted_and_compared(look):
     ids=["10", "5 drafted", "2", "2 drafted"],
 )
 def test_few_rows_are_evaluated(look, rows, schema):
-    look(people(rows, 0), people(rows, 1), schema)
+    if rows == 2:
+        look(people(rows, 0), people(rows, 1), schema)
     found = look(people(rows, 0), people(rows, 1), schema, train=people(rows, 2))
     assert found.fidelity.detection == () and found.caught == []
     assert ("So few rows could raise no alarm" in found.summary.verdict) == (rows < 10)
@@ -359,8 +363,8 @@ def attributes(names):
 
 @pytest.mark.usefixtures("unscored")
 def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
-    train = people(300, 2)
-    found = look(people(300, 0), train.sample(frac=1, random_state=0), SCHEMA, train=train)
+    train = people(150, 2)
+    found = look(people(150, 0), train.sample(frac=1, random_state=0), SCHEMA, train=train)
     secrets = [one.column for one in found.privacy.attributes]
     assert set(found.caught) == MEMBERSHIP | SINGLING | {"linkability"} | attributes(secrets)
     assert found.summary.verdict.startswith(
@@ -373,7 +377,7 @@ def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
 @pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize("seed", range(2))
 def test_an_independent_sample_is_caught_by_none(look, seed):
-    tables = [people(200, 10 * seed + k) for k in (3, 4, 5)]
+    tables = [people(120, 10 * seed + k) for k in (3, 4, 5)]
     found = look(tables[0], tables[1], SCHEMA, train=tables[2], seed=seed)
     assert found.caught == []
     assert "No attack told training rows from others." in found.summary.verdict
@@ -385,10 +389,10 @@ def adult(adult_table):
 
 
 def parts(adult, seed):
-    """300 rows never seen, 600 to learn from, and 600 others."""
+    """150 rows never seen, 300 to learn from, and 300 others."""
     frame, schema = adult
     order = np.random.default_rng(seed).permutation(len(frame))
-    cuts = order[:300], order[300:900], order[900:1500]
+    cuts = order[:150], order[150:450], order[450:750]
     return (*(frame.iloc[cut].reset_index(drop=True) for cut in cuts), schema)
 
 
@@ -413,18 +417,18 @@ def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
 
 @pytest.mark.usefixtures("unscored")
 def test_real_rows_that_were_learned_from_are_refused_or_told(look):
-    train, fresh = people(200, 0), people(200, 1)
+    train, fresh = people(100, 0), people(100, 1)
     with pytest.raises(DataError, match="most of these rows equal a training row") as refused:
         look(train, fresh, SCHEMA, train=train)
     # Errors end in logs: no share of private rows.
     assert not re.search(r"\d", str(refused.value))
-    mixed = pd.concat([train[:40], people(160, 2)], ignore_index=True)
+    mixed = pd.concat([train[:20], people(80, 2)], ignore_index=True)
     found = look(mixed, fresh, SCHEMA, train=train)
     assert "of the real rows equal a training row" in found.summary.beware[0]
     assert "say nothing" in found.summary.verdict
     assert (
         "equal a training row"
-        not in look(people(200, 2), fresh, SCHEMA, train=train).summary.beware[0]
+        not in look(people(100, 2), fresh, SCHEMA, train=train).summary.beware[0]
     )
 
 

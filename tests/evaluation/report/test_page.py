@@ -258,53 +258,66 @@ def test_a_report_that_is_not_public_says_so_first():
     assert "Confidential." in read(page(content)).classed("banner")[0].text
 
 
-def _without(where: str) -> Any:
-    """A report in which one part is null, or empty where it is a list."""
-    content = contents.images() if where.startswith("images") else contents.table(contents.FEW)
-    *parents, last = where.split(".")
-    inner = content
-    for key in parents:
-        inner = inner[key]
-    inner[last] = [] if isinstance(inner[last], list) and parents else None
+def _without(*parts: str) -> Any:
+    """A report in which some parts are null, or empty where they are lists."""
+    content = contents.images() if parts[0].startswith("images") else contents.table(contents.FEW)
+    for where in parts:
+        *parents, last = where.split(".")
+        inner = content
+        for key in parents:
+            inner = inner[key]
+        inner[last] = [] if isinstance(inner[last], list) and parents else None
     return content
 
 
 @pytest.mark.parametrize(
-    ("where", "title", "gone"),
+    "parts",
     [
-        ("fidelity", "Fidelity", "heatmap"),
-        ("fidelity.columns", "Columns", "columns"),
-        ("fidelity.pairs", "Pairs of columns", "heatmap"),
-        ("fidelity.marginals", "Marginals", None),
-        ("fidelity.coherence", "Rows that make sense", None),
-        ("fidelity.detection", "Telling synthetic from real", None),
-        ("fidelity.quality", "SDMetrics scores", None),
-        ("fidelity.diagnostic", "SDMetrics diagnostic", None),
-        ("utility", "Utility", "scatter"),
-        ("utility.curves", "ROC curves", None),
-        ("utility.agreement", "Rank agreement", "scatter"),
-        ("privacy", "Attacks", "attacks"),
-        ("privacy.membership", "Membership inference", None),
-        ("privacy.risks", "Singling out, linkability, inference", None),
-        ("privacy.attributes", "Attribute inference", None),
-        ("privacy.neighbours", "Nearest neighbours", None),
-        ("privacy.anonymity", "k-anonymity and its kin", None),
-        ("certificate", "Certificate", None),
-        ("images.grid", "Sample of images", "picture"),
-        ("images.student", "Student network", None),
-        ("images.classes", "Class by class", None),
-        ("clients", "Scores at the clients", None),
-        ("errors", "Errors of counts", None),
+        {
+            "fidelity": ("Fidelity", "heatmap"),
+            "utility": ("Utility", "scatter"),
+            "privacy": ("Attacks", "attacks"),
+        },
+        {
+            "fidelity.columns": ("Columns", "columns"),
+            "fidelity.marginals": ("Marginals", None),
+            "utility.curves": ("ROC curves", None),
+            "privacy.membership": ("Membership inference", None),
+            "certificate": ("Certificate", None),
+        },
+        {
+            "fidelity.pairs": ("Pairs of columns", "heatmap"),
+            "fidelity.detection": ("Telling synthetic from real", None),
+            "utility.agreement": ("Rank agreement", "scatter"),
+            "privacy.risks": ("Singling out, linkability, inference", None),
+            "privacy.neighbours": ("Nearest neighbours", None),
+            "clients": ("Scores at the clients", None),
+        },
+        {
+            "fidelity.coherence": ("Rows that make sense", None),
+            "fidelity.quality": ("SDMetrics scores", None),
+            "privacy.attributes": ("Attribute inference", None),
+            "errors": ("Errors of counts", None),
+        },
+        {
+            "fidelity.diagnostic": ("SDMetrics diagnostic", None),
+            "privacy.anonymity": ("k-anonymity and its kin", None),
+        },
+        {
+            "images.grid": ("Sample of images", "picture"),
+            "images.classes": ("Class by class", None),
+        },
+        {"images.student": ("Student network", None)},
     ],
+    ids=" ".join,
 )
-def test_a_missing_part_is_said_to_be_absent_and_draws_nothing(where, title, gone):
-    said = f"{title}: not in this report."
-    assert said not in PAGES["images" if where.startswith("images") else "table"].replace(
-        "</strong>", ""
-    )
-    root = read(page(_without(where)))
-    assert said in root.text
-    assert not gone or not root.classed(gone)
+def test_a_missing_part_is_said_to_be_absent_and_draws_nothing(parts):
+    whole = PAGES["images" if "images" in " ".join(parts) else "table"].replace("</strong>", "")
+    root = read(page(_without(*parts)))
+    for title, gone in parts.values():
+        said = f"{title}: not in this report."
+        assert said in root.text and said not in whole
+        assert not gone or not root.classed(gone)
     test_addresses_are_unique_and_every_link_within_the_page_leads_somewhere(root)
     test_headings_are_in_order_and_begin_with_one_title(root)
 
