@@ -224,8 +224,8 @@ def test_the_first_model_is_the_one_of_the_comparison():
 
 
 def test_shuffled_labels_are_worth_as_much_as_nothing():
-    train, test = rows(400), rows(1000, seed=1)
-    senseless = frame(400, seed=2)
+    train, test = rows(300), rows(600, seed=1)
+    senseless = frame(300, seed=2)
     senseless["y"] = np.random.default_rng(0).permutation(senseless["y"])
     found = judged(read_rows(senseless, BINARY, "t"), train, test, models="standard")
     for model in found.models:
@@ -262,7 +262,7 @@ def test_the_mean_of_figures_is_known_where_all_are():
 
 
 def test_curves_are_scikit_learns_and_at_most_200_points():
-    train, test = rows(300), rows(900, seed=1)
+    train, test = rows(200), rows(500, seed=1)
     found = judged(rows(100, seed=2), train, test, augment=False)
     answers = train_boosting(label_rows(train), 0)(label_rows(test))[:, 1]
     curve = found.curves["real"]
@@ -298,7 +298,7 @@ def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
 def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
     monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS[1::2])
     monkeypatch.setattr("fedsynth.evaluation.measures.agreement._ROUNDS", 90)
-    made, train, test = rows(1500, seed=2), rows(1000), rows(1500, seed=1)
+    made, train, test = rows(1000, seed=2), rows(700), rows(1000, seed=1)
     found = judged(made, train, test, augment=False).agreement.settings
     assert found.n == 6
     assert found.spearman > 0.6
