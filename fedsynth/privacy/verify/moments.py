@@ -146,8 +146,9 @@ def _central_moments(sigma: float) -> NDArray[np.float64]:
     return np.array([0.0, *(float(logsumexp(power)) for power in powers)])
 
 
+@lru_cache(maxsize=256)
 def curve(charge: Charge, replace_one: bool) -> NDArray[np.float64]:
-    """RDP of one release at :data:`ORDERS`.
+    """RDP of one release at :data:`ORDERS`; not to be written to, each adversary is asked about it.
 
     Args:
         replace_one: exchange a unit instead of adding or removing one, which moves a clipped sum by
