@@ -19,7 +19,7 @@ SCHEMA = {
     ],
 }
 # Tables of pairs are asked in the contract of all methods, and between sites in `test_equal.py`.
-SETTINGS = {"hidden": [8], "latent": 2, "rounds": 6, "rate": 0.5, "pair_share": 0.0}
+SETTINGS = {"hidden": [8], "latent": 2, "rounds": 6, "rate": 0.2, "pair_share": 0.0}
 
 
 def table(rows: int = 200, seed: int = 0) -> pd.DataFrame:

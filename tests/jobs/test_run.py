@@ -69,7 +69,7 @@ def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stag
     config = write_job(
         tmp_path,
         holdout=0,
-        settings={**SETTINGS, "rate": 1.0},
+        settings={**SETTINGS, "rate": 1.0, "rounds": 4},
         federation={"secure": "third" in stage or "histogram" in stage},
     )
     folder = tmp_path / "r"
@@ -363,7 +363,8 @@ def test_a_killed_process_resumes(tmp_path, monkeypatch):
 
 def test_owners_own_ledgers_bound_all_jobs_together(tmp_path):
     accounts = {"folder": "accounts", "epsilon": 7.0, "delta": 1e-4}
-    path = write_job(tmp_path, federation={"ledgers": accounts})
+    settings = {**SETTINGS, "rate": 0.5}
+    path = write_job(tmp_path, federation={"ledgers": accounts}, settings=settings)
     first = cli.run(["run", str(path), "--out", str(tmp_path / "one"), "--quiet"])
     assert first == 0
     names = sorted(file.name for file in (tmp_path / "accounts").iterdir())
