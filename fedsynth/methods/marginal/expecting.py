@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -203,7 +204,8 @@ def range_over(several: Sequence[Expected], note: str) -> Expected:
     return replace(several[0], errors=tuple(errors), notes=(*several[0].notes, note))
 
 
-def _column_errors(schema: Schema, bins: int, sigma: float) -> list[ExpectedError]:
+@lru_cache(32)
+def _column_errors(schema: Schema, bins: int, sigma: float) -> tuple[ExpectedError, ...]:
     """Of the histogram: what all its levels and columns together tell of a code. Of numbers with
     the range over their shapes, by which their bins are cut."""
     narrow, low, even, usual = (
@@ -218,7 +220,7 @@ def _column_errors(schema: Schema, bins: int, sigma: float) -> list[ExpectedErro
         if min(others) < max(others):
             found = replace(found, least=min(others), most=max(others))
         errors.append(found)
-    return errors
+    return tuple(errors)
 
 
 def _column_noise(encoding: TableEncoding, sigma: float) -> dict[str, tuple[float, float]]:
