@@ -67,7 +67,7 @@ def test_a_ledger_in_memory_is_written_whole_and_bound_to_the_files(synth, relea
 
 def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):
     rows, test = synth.sample(30, seed=0), synth.sample(40, seed=1)
-    report = fs.evaluate(test, rows, synth.schema, public=True, models="standard")
+    report = fs.evaluate(test, rows, synth.schema, public=True, models=["naive Bayes"])
     write_release(tmp_path / "r", synth, rows, report=report, kind="parquet")
     read = fs.read_table(tmp_path / "r" / "rows.parquet", synth.schema)
     pd.testing.assert_frame_equal(read, rows)
@@ -83,7 +83,7 @@ def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):
 
 def test_a_report_on_private_rows_is_kept_out_of_the_release(synth, tmp_path):
     rows, test = synth.sample(30, seed=0), synth.sample(40, seed=1)
-    report = fs.evaluate(test, rows, synth.schema, models="standard")
+    report = fs.evaluate(test, rows, synth.schema, models=["naive Bayes"])
     with pytest.raises(PrivacyError, match="no epsilon covers it"):
         write_release(tmp_path / "r", synth, rows, report=report)
     assert not (tmp_path / "r").exists()
