@@ -24,6 +24,7 @@ from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.evaluation.reading import confidence
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.federation.simulation import repeats
+from fedsynth.models import matching
 from fedsynth.planning import selecting as pricing
 from fedsynth.privacy import accounting, curves, filters, noise, selecting
 from fedsynth.privacy.mechanisms import laplace, pure
@@ -104,11 +105,13 @@ def pytest_configure():
     """What is promised of classifiers and their scores is promised of an eighth of the trees, and
     of three of the settings that a tuner would try: twelve take longer than everything else.
     Scores of attacks are dealt out a fifth as often, which a third of `ALARM` is still above.
+    Decoders are matched on an eighth of the draws.
     SDMetrics is told of two columns, and of all where its scores are the matter."""
     # Looked for in what is young a tenth as often: half of the time that it takes.
     gc.set_threshold(10_000, 20, 20)
     classifiers.TREES = regressors.TREES = 12
     agreement._ROUNDS = 30
+    matching._DRAWS = 512
     confidence._DEALS = 4_000
     quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 2
     utility.SETTINGS = utility.SETTINGS[::5]
