@@ -15,7 +15,8 @@ from datetime import datetime
 import pandas as pd
 
 from fedsynth.data.suggesting import truth
-from fedsynth.data.translation import Translation, respell, write_as
+from fedsynth.data.translating import respell, write_as
+from fedsynth.data.translation import Translation
 from fedsynth.errors import DataError
 from fedsynth.schema.cells import texts_of
 from fedsynth.schema.columns import Continuous, Datetime, text_of

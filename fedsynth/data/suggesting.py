@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from fedsynth.data.translation import Translation, write_as
+from fedsynth.data.translating import write_as
+from fedsynth.data.translation import Translation
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import FALSE, TRUE, read_cells, violations

@@ -20,13 +20,13 @@ from fedsynth.data.dialect import Dialect, describe_guesses, quote
 from fedsynth.data.excel import read_excel, spell_safely
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
-from fedsynth.data.translation import (
-    Translation,
+from fedsynth.data.translating import (
     names_there,
     place_columns,
     translate_cells,
     written_there,
 )
+from fedsynth.data.translation import Translation
 from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.files import demand_plain, memory, too_large, writing

@@ -167,7 +167,7 @@ NUMERIC = Schema(columns=[Integer(name="a", lower=0, upper=9)])
         (NUMERIC, Budget(epsilon=1), {"scheme": "sep"}, "categorical target"),
         (SCHEMA, Budget(epsilon=1), {"architecture": "conv"}, "for images"),
         (SCHEMA, Budget(epsilon=1), {"sampling": "fixed"}, "Poisson-sampled"),
-        (SCHEMA, Budget(epsilon=1, unit="client"), {"encoder": "shared"}, "private"),
+        (SCHEMA, Budget(epsilon=1, unit="client"), {"encoder": "frozen"}, "private or shared"),
         (SCHEMA, Budget(epsilon=1), {"scheme": "sep", "label_table_share": 0.1}, "scheme uni"),
         (SCHEMA, Budget(epsilon=1), {"scheme": "sep", "classifier_weight": 1}, "scheme uni"),
     ],
