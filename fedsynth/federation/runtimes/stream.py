@@ -6,14 +6,17 @@ bytes; nothing is generated from a description. gRPC bounds them before it takes
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 import os
 import queue
 import random
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("fedsynth.stream")
 _SERVICE, _METHOD = "fedsynth.Federation", "Join"
 _TOKEN = "fedsynth-token"
-_PORTS = 65_535
+_PORTS, _TRIES = 65_535, 20
 _LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
 _BACK_OFF, _LONGEST = 0.5, 30.0
 """Seconds before a site dials again, which double to the longest."""
@@ -67,6 +70,51 @@ def demand_address(address: str, *, plain: bool) -> None:
             f"{address}: without encryption only this machine's own address (127.0.0.1:PORT) is "
             "used; with keys (`fedsynth keys trial`) any is"
         )
+
+
+def _find_free_port(host: str, port: int) -> int:
+    """The port, or for 0 any, if it is free at every address of the host on this machine.
+
+    gRPC is content with one of them, and whoever dials another would reach another program there.
+
+    Raises:
+        OSError: it is taken, or the host is unknown.
+    """
+    name = host.strip("[]")
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    places = dict.fromkeys((family, str(place[0])) for family, *_, place in found)
+    if name == "localhost":
+        # To gRPC it is both, whatever the machine's own list of hosts says.
+        places |= dict.fromkeys([(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+    tries = 1 if port else _TRIES
+    while True:
+        tries -= 1
+        try:
+            with ExitStack() as held:
+                free = port
+                for family, place in places:
+                    free = _hold(held, family, place, free)
+                return free
+        except OSError as error:
+            # What is free at one address is not so at another: any other port will do.
+            if not tries or error.errno != errno.EADDRINUSE:
+                raise
+
+
+def _hold(held: ExitStack, family: int, place: str, port: int) -> int:
+    """Bind an address for as long as `held` is open; one that is not this machine's is let be."""
+    try:
+        taken = held.enter_context(socket.socket(family))
+        # As gRPC does: what is left of a server that stopped a moment ago takes nothing.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        taken.bind((place, port))
+    except OSError as error:
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            return port
+        raise
+    return int(taken.getsockname()[1])
 
 
 def _options(most_bytes: int) -> list[tuple[str, int]]:
@@ -126,21 +174,23 @@ class Listener:
         handler = grpc.stream_stream_rpc_method_handler(self._join)
         service = grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: handler})
         self._server.add_generic_rpc_handlers((service,))
+        host, _, wanted = address.rpartition(":")
         try:
+            free = f"{host}:{_find_free_port(host, int(wanted))}"
             if keys is None:
-                port = self._server.add_insecure_port(address)
+                port = self._server.add_insecure_port(free)
             else:
                 pair = [(keys.key, keys.certificate)]
                 shown = grpc.ssl_server_credentials(pair, keys.authority, True)
-                port = self._server.add_secure_port(address, shown)
-        except (RuntimeError, ValueError):
+                port = self._server.add_secure_port(free, shown)
+        except (RuntimeError, ValueError, OSError):
             port = 0
         if not port:
             raise ConfigError(
                 f"{address}: cannot be listened at. Is it HOST:PORT of this machine, its port "
                 "free, and are the keys a server's (`fedsynth keys trial`)?"
             )
-        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self.address = f"{host}:{port}"
         self._server.start()
 
     def close(self) -> None:

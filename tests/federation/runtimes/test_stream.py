@@ -178,6 +178,21 @@ def test_an_address_that_is_taken_or_none_is_told(trial):
                 Listener(Hub(["a"]), wrong, None)
 
 
+@pytest.mark.parametrize("place", ["127.0.0.1", "::1"])
+def test_a_port_that_another_program_has_at_one_of_a_hosts_addresses_is_taken(place):
+    """Whoever dialled that address would reach the other program, and the job wait for ever."""
+    family = socket.AF_INET6 if ":" in place else socket.AF_INET
+    with socket.socket(family) as other:
+        try:
+            other.bind((place, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {place}")
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ConfigError, match=r"cannot be listened at.*its port free"):
+            Listener(Hub(["a"]), f"localhost:{port}", None)
+
+
 def test_distributed_trust_is_refused_before_anybody_is_waited_for():
     with Streams(["a", "b", "c"], "localhost:0", None) as streams:
         budget = Budget(1.0, trust="distributed")
