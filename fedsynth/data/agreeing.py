@@ -29,7 +29,6 @@ _MOST_VALUES = 100
 """Of a column, more than which are taken for texts rather than categories."""
 
 _SHOWN = 5
-_CLOCK = ("%H", "%I")
 
 
 @dataclass
@@ -138,8 +137,7 @@ def _agree_on_dates(found: Agreement, name: str, read: Mapping[str, Reading]) ->
     same = len(set(patterns.values())) == 1 and len(set(texts.values())) == 1
     if same or any(one.zone is not None for one in read.values()):
         return
-    timed = any(sign in (pattern or "") for pattern in patterns.values() for sign in _CLOCK)
-    timed = timed or any(not texts[o] and _has_clock(found.tables[o][name]) for o in read)
+    timed = any((one.values != one.values.dt.normalize()).any() for one in read.values())
     iso = "%Y-%m-%d %H:%M:%S" if timed else "%Y-%m-%d"
     ends = {"lower": datetime(1678, 1, 1), "upper": datetime(2261, 12, 31)}
     ours = Datetime(name=name, resolution="second", format=iso, **ends)
@@ -157,11 +155,6 @@ def _date_pattern(one: Reading, read: Mapping[str, Reading]) -> str | None:
     sure = {other.pattern for other in read.values() if other.swapped is None}
     pattern = one.swapped if one.swapped in sure and one.pattern not in sure else one.pattern
     return None if pattern is None or pattern.startswith("%Y-%m-%d") else pattern
-
-
-def _has_clock(series: pd.Series) -> bool:
-    moments = pd.to_datetime(series.dropna().astype(object), errors="coerce", utc=True)
-    return bool((moments != moments.dt.normalize()).any())
 
 
 def _agree_on_numbers(found: Agreement, name: str, read: Mapping[str, Reading]) -> None:
@@ -229,14 +222,14 @@ def _fold_case(words: Mapping[str, Counter[str]]) -> dict[str, str]:
 
 
 def _fold_truth(words: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """The yes and no of the first owner that has both, by every other word for them."""
-    kinds = {word: truth(word) for own in words.values() for word in own}
-    pairs = [sorted(own, key=lambda word: bool(kinds[word])) for own in words.values()]
-    both = [own for own in pairs if [kinds[word] for word in own] == [False, True]]
-    if None in kinds.values() or not both or any(len(own) > 2 for own in pairs):
+    """The first owner's yes and no by every other word for them, where each owner has both: an F
+    alone may be no false."""
+    pairs = [sorted(own, key=lambda word: bool(truth(word))) for own in words.values()]
+    if any([truth(word) for word in own] != [False, True] for own in pairs):
         return {}
+    first = pairs[0]
     return {
-        word: both[0][bool(truth)] for word, truth in kinds.items() if both[0][bool(truth)] != word
+        word: ours for own in pairs for word, ours in zip(own, first, strict=True) if word != ours
     }
 
 

@@ -76,9 +76,10 @@ def _suggest_values(odd: set[str], categories: list[str]) -> dict[str, str]:
     folded = Counter(text.casefold() for text in categories)
     spelled = {text.casefold(): text for text in categories if folded[text.casefold()] == 1}
     words = {text: spelled[text.casefold()] for text in sorted(odd) if text.casefold() in spelled}
-    meanings = {truth(text): text for text in categories}
-    if len(categories) == 2 and set(meanings) == {False, True}:
-        words |= {text: meanings[truth(text)] for text in sorted(odd) if truth(text) is not None}
+    ours, theirs = ({truth(text): text for text in texts} for texts in (categories, sorted(odd)))
+    # Of one word alone nobody knows: an F may be no false.
+    if len(categories) == 2 and set(ours) == {False, True} <= set(theirs):
+        words |= {text: ours[truth(text)] for text in sorted(odd) if truth(text) is not None}
     return words
 
 

@@ -83,10 +83,15 @@ def test_dates_that_have_a_type_at_one_owner_are_dates_of_all(tmp_path):
     assert isinstance(draft(found.tables).schema.column("seen"), Datetime)
 
 
-def test_a_clock_at_one_owner_is_kept_for_all():
-    timed = NORTH.assign(seen=(DAYS + pd.Timedelta("90min")).dt.strftime("%d.%m.%Y %H:%M"))
-    schema = draft(agree({"north": NORTH, "east": timed}).tables).schema
-    assert schema.column("seen").resolution == "minute"
+@pytest.mark.parametrize(
+    ("timed", "plain"), [("%d.%m.%Y %H:%M", "%Y-%m-%d"), ("%Y-%m-%d %H:%M", "%d.%m.%Y")]
+)
+def test_a_clock_at_one_owner_is_kept_for_all(timed, plain):
+    tables = {
+        "north": one(seen=DAYS.dt.strftime(plain)),
+        "east": one(seen=(DAYS + pd.Timedelta("90min")).dt.strftime(timed)),
+    }
+    assert draft(agree(tables).tables).schema.column("seen").resolution == "minute"
 
 
 def test_days_that_could_be_months_are_read_as_another_owner_surely_has_them_and_told():
@@ -121,6 +126,10 @@ def test_notations_that_all_have_stay():
 def test_what_is_doubtful_is_left_to_the_owners(south):
     found = agree({"north": NORTH[["sex", "age"]], "south": south})
     assert not (found.rename or found.recode)
+
+
+def test_a_word_for_no_by_itself_may_be_another():
+    assert not agree({"north": one(sex=[0, 1] * 20), "south": one(sex=["F"] * 40)}).recode
 
 
 def test_numbers_are_no_words_for_yes_and_no():

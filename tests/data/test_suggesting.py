@@ -82,6 +82,8 @@ def test_of_two_formats_that_fit_the_bounds_choose_or_it_is_asked(tmp_path):
         # Words that nobody has a table of; what is in several notations.
         PLAIN.assign(sex=["female", "male"] * 15),
         PLAIN.assign(born=["1990-13-01", "yesterday", "01.02.1990"] * 10),
+        # A false by itself, if it is one.
+        PLAIN.assign(died=["F"] * 30),
     ],
 )
 def test_nothing_is_suggested_where_nothing_is_sure(changed, tmp_path):
