@@ -14,8 +14,8 @@ the order of a client's batches, which is its own.
 Cuts: uniform; dirichlet 0.5 over the label; quantity 0.5; 2, 3 and 5 of 10 labels to the three
 clients; noise 0.5. Every function at its defaults, fednova with the mean number of steps that
 clients take; batches of 64 and a rate of 0.1 at the clients, for fednag, which takes steps of ten
-times its rate, 0.01. Table 2.2's uneven epochs, FedMedian and FedAvgOpt
-have no form in fedsynth. What is measured already is left alone.
+times its rate, 0.01; `scaffold-1 RATE` has its own. Table 2.2's uneven epochs, FedMedian and
+FedAvgOpt have no form in fedsynth. What is measured already is left alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FUNCTIONS = {
         for name in ("fedavgm", "fednova", "fednag", "scaffold-1", "scaffold-2")
     },
     **{name: {"aggregation": name} for name in ("fedadagrad", "fedadam", "fedyogi")},
-    # Its variate is a gradient of the whole of a client's rows, which uneven clients follow far.
+    # At the rate of the others it is at chance on uneven cuts.
     **{
         f"scaffold-1 {rate:g}": {"aggregation": "scaffold-1", "learning_rate": rate}
         for rate in (0.03, 0.01)
