@@ -48,6 +48,8 @@ def place_columns(
             if theirs not in known:
                 near = suggestion(theirs, known)
                 raise DataError(f"{where}: has no column {theirs!r} to `{key}`{near}")
+    if both := sorted({*renamed} & {*(translation.drop or ())}):
+        raise DataError(f"{where}: {both[0]!r} stands in `drop` and in `rename`: take one out")
     places = [k for k, name in enumerate(known) if name not in (translation.drop or ())]
     names = [renamed.get(known[k], present[k]) for k in places]
     for ours in renamed.values():

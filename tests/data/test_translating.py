@@ -134,6 +134,7 @@ def test_values_that_are_not_named_stay_and_swapped_ones_swap(tmp_path):
         ({"rename": {"sexx": "sex"}}, DataError, "no column 'sexx' to `rename`; did you mean"),
         ({"rename": {"Sex": "tot"}}, DataError, "makes two columns of the name 'tot'"),
         ({"rename": {"Sex": "a", "tot": "a"}}, DataError, "two columns of the name 'a'"),
+        ({"rename": {"Sex": "sex"}, "drop": ["Sex"]}, DataError, "'Sex' stands in `drop` and in"),
         ({"rename": ["Sex"]}, ConfigError, r"`rename` must be a mapping such as {AGE: age}"),
         ({"formats": {"bornn": "%Y"}}, ConfigError, "names, and none is 'bornn'; did you mean"),
         ({"formats": {"sex": "%Y"}}, ConfigError, "dates and numbers, and 'sex' is categorical"),
