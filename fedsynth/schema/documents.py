@@ -176,6 +176,10 @@ class Document(Shown, Agreed):
         """SHA-256 (hex) of the canonical JSON: equal for all parties that agreed on the same."""
         return hash_plain(self.to_dict())
 
+    def __hash__(self) -> int:
+        # Field by field there would be none: constraints have mappings.
+        return hash(self.digest)
+
 
 def _name_file(error: SchemaError, path: str | Path) -> SchemaError:
     message = str(error)

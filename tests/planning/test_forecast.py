@@ -36,6 +36,34 @@ def test_a_schema_is_planned_by_the_method_that_auto_takes(aim):
     assert aim.reason is not None and "15 columns" in aim.reason
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {"never": {"age": {"from": 0, "to": 9}, "income": "high"}},
+        {"ordered": ["age", "weight"]},
+        {"equal": ["age", "weight"]},
+        {
+            "determines": {
+                "source": "group",
+                "column": "income",
+                "values": {"a": "low", "b": "high"},
+            }
+        },
+    ],
+)
+@pytest.mark.parametrize("method", ["aim", "mst", "fedvae", "private-fusion"])
+def test_a_schema_with_constraints_is_planned(method, constraint):
+    more = [
+        {**SCHEMA["columns"][0], "name": "weight"},
+        {"kind": "categorical", "name": "group", "values": ["a", "b"]},
+    ]
+    columns = [*SCHEMA["columns"], *more]
+    schema = Schema.from_dict({"columns": columns, "constraints": [constraint]})
+    synth = fs.synthesizer(method, schema)
+    found = fs.plan(synth, fs.Budget(epsilon=1, curious=0), 10, records=5_000)
+    assert found.method == method and found.questions
+
+
 def test_noise_and_epsilon_are_those_of_jobs_that_were_run(aim, adult):
     assert [question.noise_multiplier for question in aim.questions] == pytest.approx(
         [8.34361432364653, 5.899826267855671, 11.799652535711342], rel=1e-12

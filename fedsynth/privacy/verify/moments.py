@@ -148,7 +148,7 @@ def _central_moments(sigma: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def curve(charge: Charge, replace_one: bool) -> NDArray[np.float64]:
-    """RDP of one release at :data:`ORDERS`; not to be written to, each adversary is asked about it.
+    """RDP of one release at :data:`ORDERS`, once for all adversaries: not to be written to.
 
     Args:
         replace_one: exchange a unit instead of adding or removing one, which moves a clipped sum by
@@ -156,11 +156,14 @@ def curve(charge: Charge, replace_one: bool) -> NDArray[np.float64]:
     """
     sigma = charge.noise / (2 if replace_one else 1)
     if charge.best is not None:
-        return best_of(charge.best, replace_one)
-    if sigma == 0:
-        return np.full(len(ORDERS), np.inf)
-    with np.errstate(over="ignore"):
-        return np.array([_single(charge, sigma, order, replace_one) for order in ORDERS])
+        found = best_of(charge.best, replace_one)
+    elif sigma == 0:
+        found = np.full(len(ORDERS), np.inf)
+    else:
+        with np.errstate(over="ignore"):
+            found = np.array([_single(charge, sigma, order, replace_one) for order in ORDERS])
+    found.setflags(write=False)
+    return found
 
 
 def best_of(best: Best, replace_one: bool) -> NDArray[np.float64]:
