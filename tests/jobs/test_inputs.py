@@ -16,6 +16,7 @@ from fedsynth.jobs.accounts import account_files
 from fedsynth.jobs.config import Config, load_config
 from fedsynth.jobs.data import prepare
 from fedsynth.jobs.inputs import Data, Origin, expand_url
+from fedsynth.jobs.joining import load_site
 from fedsynth.jobs.reading import follow
 from fedsynth.yaml_files import write_yaml, yaml_text
 from tests.small_jobs import table, write_job
@@ -205,7 +206,15 @@ def test_an_owners_file_says_how_its_table_is_read_and_is_not_released(tmp_path)
         "rename": {"Alter": "age"},
         "recode": {"colour": {"rot": "red"}},
     }
-    write_yaml({"name": "south", "data": words}, tmp_path / "jobs" / "south.yaml")
+    site = {
+        "name": "south",
+        "data": words,
+        "schema": "people.yaml",
+        "account": {"path": "south.jsonl", "epsilon": 3.0},
+        "rules": {"trust": "central", "job_epsilon": 1.0, "methods": ["aim"], "cohort": 2},
+    }
+    write_yaml(site, tmp_path / "jobs" / "south.yaml")
+    assert load_site(tmp_path / "jobs" / "south.yaml").data.rename == {"Alter": "age"}
     paths = {"north": "../north.csv", "south": "south.yaml"}
     write_job(tmp_path / "jobs", data=None, sites={"paths": paths})
     config, base = load_config(tmp_path / "jobs" / "job.yaml")
