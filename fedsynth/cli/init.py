@@ -17,6 +17,8 @@ from fedsynth.plain import print_note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
 JOB, SCHEMA = "job.yaml", "schema.yaml"
 _HEAD = """\
 # A job for fedsynth. Look at {schema} first. What it would ask, cost and be worth, asking nobody:
@@ -62,20 +64,7 @@ def init(
     if column is not None and len(owners) > 1:
         raise ConfigError("--column is of one table: of several, each is an owner's")
     reader = Reader(separator, decimal, encoding, sheet)
-    frames, guesses = {}, {}
-    for name, path in owners.items():
-        frames[name], guesses[name] = reader.read_guessing(path)
-    if column is not None:
-        (only,) = frames
-        if column not in frames[only]:
-            listed = ", ".join(map(str, frames[only]))
-            raise ConfigError(f"{owners[only]}: has no column {column!r}; it has {listed}")
-        frames[only] = frames[only].drop(columns=column)
-    asked = sys.stdin.isatty() and sys.stderr.isatty()
-    if asked and target is None:
-        names = ", ".join(map(str, next(iter(frames.values()))))
-        print_note(f"Columns: {names}")
-        target = _ask("Which column is to be predicted (none: leave empty)", "") or None
+    frames, guesses = _read_tables(owners, column, reader)
     agreement = agree(frames)
     for sentence in agreement.told:
         print_note(sentence)
@@ -83,6 +72,11 @@ def init(
     words = {name: told for name, told in translated.items() if told}
     for name in words:
         demand_new(out / _own_file(name))
+    asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if asked and target is None:
+        names = ", ".join(map(str, next(iter(agreement.tables.values()))))
+        print_note(f"Columns: {names}")
+        target = _ask("Which column is to be predicted (none: leave empty)", "") or None
     found = draft(agreement.tables, target)
     if epsilon is None:
         epsilon = _ask("Epsilon of the whole job", 1.0) if asked else 1.0
@@ -100,6 +94,22 @@ def init(
     _write(job, schema, content, own, found)
     tell_draft(found)
     print_note(f"{schema}: review it. Then: fedsynth run {job} --dry-run")
+
+
+def _read_tables(
+    owners: dict[str, Path], column: str | None, reader: Reader
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, str]]]:
+    """Owners' tables, without the column that names owners, and what was guessed of their files."""
+    frames, guesses = {}, {}
+    for name, path in owners.items():
+        frames[name], guesses[name] = reader.read_guessing(path)
+        if column is None:
+            continue
+        if column not in frames[name]:
+            listed = ", ".join(map(str, frames[name]))
+            raise ConfigError(f"{path}: has no column {column!r}; it has {listed}")
+        frames[name] = frames[name].drop(columns=column)
+    return frames, guesses
 
 
 def _by_owner(tables: Sequence[Path]) -> dict[str, Path]:

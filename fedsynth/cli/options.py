@@ -74,7 +74,7 @@ class Reader:
         caution = Display(quiet=True).caution
         frame, guessed = read_guessing(path, Dialect(**self.said), caution=caution)
         if guessed:
-            caution(f"{path}: {describe_guesses(guessed)}; the job file says so")
+            caution(f"{path}: {describe_guesses(guessed)}; what is written says so")
         return frame, guessed
 
     def read(self, table: str | Path, schema: Schema | None = None) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def test_how_files_are_written_is_guessed_once(call, owners):
     for files, out in ((("a", "b"), "both"), (("a",), "alone")):
         paths = [owners / f"{name}.csv" for name in files]
         code, _, err = call("init", *paths, "--out", owners / out)
-        assert code == 0 and "decimal commas; the job file says so" in " ".join(err.split())
+        assert code == 0 and "decimal commas; what is written says so" in " ".join(err.split())
         config, base = load_config(owners / out / "job.yaml")
         assert config.data.said == {"separator": ";", "decimal": ","}
         told = []
