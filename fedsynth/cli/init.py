@@ -93,6 +93,8 @@ def init(
     Config(**content)
     _write(job, schema, content, own, found)
     tell_draft(found)
+    for file in own:
+        print_note(f"{file}: how this owner's table is read")
     print_note(f"{schema}: review it. Then: fedsynth run {job} --dry-run")
 
 

@@ -84,6 +84,7 @@ def test_owners_that_write_otherwise_are_read_alike(call, tmp_path):
     files = tmp_path / "north.csv", tmp_path / "south.csv"
     code, _, err = call("init", *files, "--target", "income", "--out", tmp_path / "new")
     assert code == 0 and "left out, for north has no such column" in err
+    assert "south.yaml: how this owner's table is read" in err and "north.yaml" not in err
     config, base = load_config(tmp_path / "new" / "job.yaml")
     assert config.sites.paths == {"north": "../north.csv", "south": "south.yaml"}
     words, folder = follow(Origin(path="south.yaml"), base)
