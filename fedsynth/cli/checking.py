@@ -61,7 +61,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     varying = {} if conformed is None else conformed.count_varying(schema)
     if as_json:
         content = _content(columns, violations, left_out, beyond, crowded, varying)
-        print_json({**content, "translation": words.translated})
+        print_json({**content, "translation": words.translated, "doubts": doubts})
     else:
         from fedsynth.cli.terminal import show_columns
 

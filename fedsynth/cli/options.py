@@ -86,7 +86,7 @@ class Reader:
         """
         from fedsynth.data.tables import read_sql, read_table
         from fedsynth.jobs.inputs import Origin, expand_url
-        from fedsynth.jobs.reading import read_origin
+        from fedsynth.jobs.reading import is_own, read_origin
         from fedsynth.progress import Display
 
         if "://" in str(table):
@@ -98,6 +98,6 @@ class Reader:
         if self.query is not None:
             raise ConfigError(f"--query is of a database, and {table} is a file: leave it away")
         caution = Display(quiet=True).caution
-        if str(table).lower().endswith((".yaml", ".yml")):
+        if is_own(str(table)):
             return read_origin(Origin(path=str(table), **self.said), schema, Path(), caution)
         return read_table(table, schema, caution=caution, **self.said)

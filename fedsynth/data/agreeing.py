@@ -8,27 +8,25 @@ a draft's to tell (:mod:`fedsynth.schema.differences`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pandas as pd
 
 from fedsynth.data.suggesting import truth
-from fedsynth.data.translating import respell, write_as
+from fedsynth.data.translating import recode, respell, write_as
 from fedsynth.data.translation import Translation
 from fedsynth.errors import DataError
 from fedsynth.schema.cells import texts_of
 from fedsynth.schema.columns import Continuous, Datetime, text_of
 from fedsynth.schema.columns.notation import parse_notation
-from fedsynth.schema.differences import fold_name
+from fedsynth.schema.differences import fold_name, join_names
 from fedsynth.schema.frames import with_columns
 from fedsynth.schema.reading import Reading, read_series
 
 _MOST_VALUES = 100
 """Of a column, more than which are taken for texts rather than categories."""
-
-_SHOWN = 5
 
 
 @dataclass
@@ -114,12 +112,12 @@ def _keep_shared(found: Agreement) -> None:
     for name in filter(absent.get, names):
         lacking = absent[name]
         found.told.append(
-            f"{name}: left out, for {_list(lacking)} {'have' if lacking[1:] else 'has'} no such "
-            "column; if it has another name there, say `rename`"
+            f"{name}: left out, for {join_names(lacking)} {'have' if lacking[1:] else 'has'} no "
+            "such column; if it has another name there, say `rename`"
         )
     shared = [name for name in names if not absent[name]]
     if not shared:
-        raise DataError(f"{_list(columns)} have no column in common: call them alike")
+        raise DataError(f"{join_names(columns)} have no column in common: call them alike")
     for owner, frame in found.tables.items():
         found.tables[owner] = frame[shared]
         renamed = found.rename.pop(owner, {})
@@ -198,10 +196,8 @@ def _agree_on_words(found: Agreement, name: str, read: Mapping[str, Reading]) ->
         if changed:
             found.recode.setdefault(owner, {})[name] = changed
             frame = found.tables[owner]
-            texts = texts_of(frame[name])
-            spelled = texts.map({theirs: cells[str(ours)] for theirs, ours in changed.items()})
-            after = frame[name].astype(object).where(~texts.isin(list(changed)), spelled)
-            found.tables[owner] = with_columns(frame, {name: after})
+            spelled = {theirs: cells[str(ours)] for theirs, ours in changed.items()}
+            found.tables[owner] = with_columns(frame, {name: recode(frame[name], spelled)})
             found.told.append(f"{name}: {owner} takes {_say(changed)}")
 
 
@@ -234,11 +230,4 @@ def _fold_truth(words: Mapping[str, Counter[str]]) -> dict[str, str]:
 
 
 def _say(changed: Mapping[str, str | None]) -> str:
-    return _list(f"{theirs!r} for {ours!r}" for theirs, ours in changed.items())
-
-
-def _list(parts: Iterable[str]) -> str:
-    every = list(parts)
-    return ", ".join(every[:_SHOWN]) + (
-        f" and {len(every) - _SHOWN} more" if every[_SHOWN:] else ""
-    )
+    return join_names(f"{theirs!r} for {ours!r}" for theirs, ours in changed.items())

@@ -111,7 +111,8 @@ def translate_cells(frame: pd.DataFrame, translation: Translation, schema: Schem
         _demand_values(column, words, schema.missing_values)
         if name in frame:
             gap = missing_text(column, schema.missing_values)
-            recoded[name] = _recode(frame[name], words, gap)
+            cells = {theirs: gap if ours is None else ours for theirs, ours in words.items()}
+            recoded[name] = recode(frame[name], cells)
     frame = with_columns(frame, recoded)
     respelled = {}
     for name, pattern in (translation.formats or {}).items():
@@ -144,11 +145,10 @@ def _demand_values(
             raise ConfigError(f"`recode`: column {column.name!r} has no value {ours!r}{near}")
 
 
-def _recode(series: pd.Series, words: Mapping[str, str | None], gap: str) -> pd.Series:
-    """Cells by the schema's values, `gap` for one that is missing there."""
-    spelled = {theirs: gap if ours is None else ours for theirs, ours in words.items()}
+def recode(series: pd.Series, cells: Mapping[str, object]) -> pd.Series:
+    """Other cells in the place of those that have these texts."""
     texts = texts_of(series)
-    return series.astype(object).where(~texts.isin(list(spelled)), texts.map(spelled))
+    return series.astype(object).where(~texts.isin(list(cells)), texts.map(cells))
 
 
 def respell(

@@ -57,7 +57,7 @@ def follow(origin: Origin, base: Path) -> tuple[Origin, Path]:
         ConfigError: the file tells of no table, or of another such file.
         DataError: it is not there.
     """
-    if not _is_own(origin.path):
+    if not is_own(origin.path):
         return origin, base
     path = find_file(str(origin.path), base, None)
     for key in origin.said:
@@ -71,12 +71,13 @@ def follow(origin: Origin, base: Path) -> tuple[Origin, Path]:
         own = Own(**{str(key): value for key, value in told.items()})
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    if _is_own(own.path):
+    if is_own(own.path):
         raise ConfigError(f"{path}: `path` is to be the table's: {own.path} is no table")
     return own, path.parent
 
 
-def _is_own(path: str | None) -> bool:
+def is_own(path: str | None) -> bool:
+    """Whether it is an owner's file that says how a table is read, and no table."""
     return path is not None and path.lower().endswith((".yaml", ".yml"))
 
 
@@ -94,7 +95,7 @@ def find_images(
         ConfigError: what only a table has is said of it.
         DataError: it is not there.
     """
-    if origin.url is not None or origin.said or _is_own(origin.path):
+    if origin.url is not None or origin.said or is_own(origin.path):
         raise ConfigError(
             f"images ({schema.shape[0]} x {schema.shape[1]} by the schema) come from .npz files: "
             "give `path` alone"

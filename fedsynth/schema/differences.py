@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -55,19 +55,19 @@ def compare(
     """
     if absent:
         near = {owner: theirs for owner, theirs in absent.items() if theirs is not None}
-        text = f"absent at {_join(list(absent))}: add it there, or drop it from the schema"
+        text = f"absent at {join_names(absent)}: add it there, or drop it from the schema"
         if near:
-            called = _join([f"{theirs!r} at {owner}" for owner, theirs in near.items()])
+            called = join_names([f"{theirs!r} at {owner}" for owner, theirs in near.items()])
             text += f"; rename what may be it: {called}"
         yield Finding(name, "absent", text)
     empty = [owner for owner, read in readings.items() if read.known.empty]
     filled = [owner for owner in readings if owner not in empty]
     if empty and filled:
-        yield Finding(name, "empty", f"holds no value at {_join(empty)}")
+        yield Finding(name, "empty", f"holds no value at {join_names(empty)}")
     words = {owner: _word(columns[owner], readings[owner]) for owner in filled}
     if len(set(words.values())) > 1:
         told = "; ".join(
-            f"{word} at {_join([owner for owner in filled if words[owner] == word])}"
+            f"{word} at {join_names([owner for owner in filled if words[owner] == word])}"
             for word in dict.fromkeys(words.values())
         )
         yield Finding(name, "type", f"differs between owners: {told}")
@@ -137,6 +137,8 @@ def _floats(read: Reading) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _join(owners: list[str]) -> str:
-    shown = ", ".join(owners[:_SHOWN])
-    return shown if len(owners) <= _SHOWN else f"{shown} and {len(owners) - _SHOWN} more"
+def join_names(names: Iterable[str]) -> str:
+    """A few of the names, and how many more there are."""
+    every = list(names)
+    shown = ", ".join(every[:_SHOWN])
+    return shown if len(every) <= _SHOWN else f"{shown} and {len(every) - _SHOWN} more"

@@ -570,6 +570,9 @@ def test_a_site_file_says_how_its_owners_table_is_read(call, tmp_path):
     # What the site file says is what is suggested where nothing is said.
     code, _, err = call("schema", "check", tmp_path / "own.csv", tmp_path / "people.yaml")
     assert code == 3 and "what may mend it" in err and "  rename: {AGE: age}" in err
+    check = ("schema", "check", tmp_path / "own.csv", tmp_path / "people.yaml", "--json")
+    found = json.loads(call(*check)[1])
+    assert found["translation"] == {"rename": {"AGE": "age"}} and found["doubts"] == []
     write_yaml({"name": "north"}, tmp_path / "none.yaml")
     code, _, err = call("schema", "check", tmp_path / "none.yaml", tmp_path / "people.yaml")
     assert code == 2 and "none.yaml: tells of no table" in err
