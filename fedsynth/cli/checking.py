@@ -22,6 +22,7 @@ from fedsynth.plain import print_json, print_note
 from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
+from fedsynth.schema.completing import complete
 from fedsynth.schema.constraints import CONSTRAINTS
 from fedsynth.yaml_files import read_yaml, yaml_text
 
@@ -44,6 +45,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         print_note(f"{table}: everything is within {agreed}")
         return
     frame = reader.read(table, schema)
+    frame = complete(frame, schema, [column.name for column in schema.observed])
     beyond = _find_beyond(frame, schema, site, most)
     if site is not None and site not in {column.name for column in schema.columns}:
         # It names the owner and is not learned from.

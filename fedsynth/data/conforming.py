@@ -14,6 +14,7 @@ from fedsynth.errors import DataError
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Discrete, Identifier
+from fedsynth.schema.completing import complete
 from fedsynth.schema.differences import fold_name
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.persons import count_varying
@@ -135,16 +136,18 @@ def demand_columns(
 ) -> pd.DataFrame:
     """The table, of any library, as a frame of the schema's columns, each once, and no others.
 
-    Identifiers may be absent and, unless it is to be `whole`, columns that follow from others.
+    Identifiers may be absent, what a sum tells (:func:`~fedsynth.schema.completing.complete`) and,
+    unless it is to be `whole`, columns that follow from others.
 
     Raises:
         DataError: it is no table, or has other columns.
     """
     frame = demand_frame(table, where)
-    names = list(frame.columns)
     declared = [column.name for column in schema.columns]
-    needed = schema.observed if whole else schema.modelled
-    absent = [column.name for column in needed if column.name not in names]
+    needed = [column.name for column in (schema.observed if whole else schema.modelled)]
+    frame = complete(frame, schema, needed)
+    names = list(frame.columns)
+    absent = [name for name in needed if name not in names]
     if absent:
         raise DataError(
             f"{where}: lacks columns of the schema: {_join_names(absent)}. "

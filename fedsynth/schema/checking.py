@@ -22,6 +22,7 @@ from fedsynth.schema.columns import (
     Modelled,
     Numeric,
 )
+from fedsynth.schema.completing import complete
 from fedsynth.schema.constraints import CONSTRAINTS, rule_of
 from fedsynth.schema.frames import demand_frame, is_foreign
 from fedsynth.schema.table import Schema
@@ -169,6 +170,7 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:
     """
     if is_foreign(frame):
         frame = demand_frame(frame, "table")
+    frame = complete(frame, schema, [column.name for column in schema.observed])
     names = [str(name) for name in frame.columns]
     violations: list[Violation] = []
     read: dict[str, Cells] = {}

@@ -4,7 +4,7 @@ that do not equal, sum or settle others."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal
@@ -15,10 +15,17 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled, Numeric
+from fedsynth.schema.columns import (
+    Continuous,
+    Datetime,
+    Identifier,
+    Integer,
+    Modelled,
+    Numeric,
+)
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.determining import Determines
-from fedsynth.schema.ordering import demand_comparable, most
+from fedsynth.schema.ordering import demand_comparable, lead, most
 from fedsynth.schema.rounding import decimals_of
 
 Columns = Mapping[str, Modelled | Identifier]
@@ -127,7 +134,7 @@ class Ordered(Agreed):
         """Which rows [n] of conformed columns break it."""
         with np.errstate(invalid="ignore"):
             pairs = [
-                arrays[low] > most(_ordinal(columns[low]), _ordinal(columns[high]), arrays[high])
+                arrays[low] > most(number_of(columns[low]), number_of(columns[high]), arrays[high])
                 for low, high in pairwise(self.ordered)
             ]
         broken: NDArray[np.bool_] = np.logical_or.reduce(pairs)
@@ -190,7 +197,10 @@ class Total(Agreed):
 
 
 class Sum(Agreed):
-    """A column that is the sum of others, and a gap where one of these is: it follows from them."""
+    """A column that is the sum of others, and a gap where one of these is: it follows from them.
+
+    Also a date: of another date and of whole numbers of its resolution's units, or durations.
+    """
 
     sum: Annotated[Total, Field(description="{total: a column, parts: [columns]}")]
 
@@ -222,10 +232,12 @@ class Sum(Agreed):
         if len(set(self.names())) < len(self.names()):
             raise SchemaError("names a column twice")
         for name in self.names():
-            if not isinstance(columns[name], Integer | Continuous):
+            if not isinstance(columns[name], Numeric):
                 raise SchemaError(f"sums are of numbers, and {name!r} is {columns[name].kind}")
-        *parts, total = (_number(columns[name]) for name in self.names())
-        if len({column.seconds for column in (*parts, total)}) > 1:
+        *parts, total = (number_of(columns[name]) for name in self.names())
+        if any(isinstance(column, Datetime) for column in (*parts, total)):
+            _demand_date(total, parts)
+        elif len({column.seconds for column in (*parts, total)}) > 1:
             told = ", ".join(f"{one.name!r} {one.format or 'plain'}" for one in (*parts, total))
             raise SchemaError(f"sums are of numbers of one unit: {told}")
         if total.missing != any(part.missing for part in parts):
@@ -234,14 +246,15 @@ class Sum(Agreed):
         places = max(decimals_of(part) for part in parts)
         if places > decimals_of(total):
             raise SchemaError(f"{total.name!r} needs `decimals: {places}`, as its parts have")
+        more = lead(total, parts)
         low, high = (
-            round(math.fsum(ends), places)
+            round(math.fsum(ends) + more, places)
             for ends in zip(*((part.low, part.high) for part in parts), strict=True)
         )
         if low < total.low or high > total.high:
             raise SchemaError(
-                f"the sums of {', '.join(map(repr, self.parts))} lie between {low:,.15g} and "
-                f"{high:,.15g}, by their bounds: let {total.name!r} hold all of these"
+                f"the sums of {', '.join(map(repr, self.parts))} lie between {_spell(low, total)} "
+                f"and {_spell(high, total)}, by their bounds: let {total.name!r} hold all of these"
             )
         scale = 10.0 ** decimals_of(total)
         steps = [low - total.low, *(part.unit for part in parts)]
@@ -250,8 +263,9 @@ class Sum(Agreed):
 
     def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
         """Which rows [n] of conformed columns break it."""
-        total, column = arrays[self.total], _number(columns[self.total])
+        total, column = arrays[self.total], number_of(columns[self.total])
         sums = np.sum([arrays[name] for name in self.parts], axis=0)
+        sums = sums + lead(column, [number_of(columns[name]) for name in self.parts])
         gaps = np.isnan(sums) != np.isnan(total)
         with np.errstate(invalid="ignore"):
             return np.asarray(gaps | (np.abs(sums - total) > 0.5 * 10.0 ** -decimals_of(column)))
@@ -315,14 +329,44 @@ def _is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(values < 0 if values.dtype.kind == "i" else np.isnan(values))
 
 
-def _number(column: Modelled | Identifier) -> Integer | Continuous:
-    assert isinstance(column, Integer | Continuous)
-    return column
-
-
-def _ordinal(column: Modelled | Identifier) -> Numeric:
+def number_of(column: Modelled | Identifier) -> Numeric:
+    """The column, of numbers or dates."""
     assert isinstance(column, Numeric)
     return column
+
+
+def _demand_date(total: Numeric, parts: Sequence[Numeric]) -> None:
+    """Raises SchemaError where a date and these spans do not make a date."""
+    dates = [part for part in parts if isinstance(part, Datetime)]
+    if not isinstance(total, Datetime) or len(dates) != 1:
+        raise SchemaError(
+            "a date is the sum of one other date and of numbers: the later is the total, such as "
+            "{total: discharged, parts: [admitted, stay]}"
+        )
+    for key in ("resolution", "zone"):
+        own, theirs = (getattr(column, key) for column in (total, dates[0]))
+        if own != theirs:
+            raise SchemaError(
+                f"{total.name!r} and {dates[0].name!r} differ in `{key}` ({own}, {theirs}): "
+                "declare them alike"
+            )
+    for part in parts:
+        if isinstance(part, Continuous):
+            raise SchemaError(f"{part.name!r} is added to a date, so it is of kind integer")
+        if isinstance(part, Integer) and part.seconds not in (None, total.seconds):
+            raise SchemaError(
+                f"{part.name!r} counts other units than {total.resolution}s, which {total.name!r} "
+                "has: take its `format` away, and it counts these"
+            )
+
+
+def _spell(value: float, column: Numeric) -> str:
+    if not isinstance(column, Datetime):
+        return f"{value:,.15g}"
+    try:
+        return str(column.moment_at(value))
+    except OverflowError:
+        return f"{value:,.15g} {column.resolution}s after {column.lower}"
 
 
 def build_constraint(value: object) -> object:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled
-from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, Sum
+from fedsynth.schema.columns import Identifier, Modelled
+from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, Sum, number_of
 from fedsynth.schema.determining import Determines, follow
+from fedsynth.schema.ordering import lead
 from fedsynth.schema.rounding import round_to_grid
 
 Columns = Mapping[str, Modelled | Identifier]
@@ -36,6 +37,10 @@ class Derivation:
     def same(self) -> bool:
         """Whether it is another one."""
         return not self.summed and self.settled is None
+
+    def lead(self, of: Columns) -> float:
+        """What a sum of its parts lacks of it (:func:`~fedsynth.schema.ordering.lead`)."""
+        return lead(number_of(of[self.name]), [number_of(of[name]) for name in self.sources])
 
     @property
     def words(self) -> str:
@@ -143,14 +148,14 @@ def derive(
         if one.settled is not None:
             made[one.name] = follow(sources[0], one.settled.table(of))
         else:
-            made[one.name] = _add(sources, of[one.name]) if one.summed else sources[0]
+            made[one.name] = _add(sources, one, of) if one.summed else sources[0]
     return made
 
 
-def _add(parts: list[NDArray[Any]], total: Modelled | Identifier) -> NDArray[np.float64]:
-    assert not isinstance(total, Categorical | Boolean | Identifier)
+def _add(parts: list[NDArray[Any]], one: Derivation, of: Columns) -> NDArray[np.float64]:
+    sums = np.sum([part.astype(np.float64) for part in parts], axis=0) + one.lead(of)
     # Decimal numbers are not exact: 0.1 + 0.2 is on the total's grid all the same.
-    return round_to_grid(np.sum([part.astype(np.float64) for part in parts], axis=0), total)
+    return round_to_grid(sums, number_of(of[one.name]))
 
 
 def fill_back(
@@ -177,9 +182,8 @@ def fill_back(
         for k, name in enumerate(one.sources):
             at = np.flatnonzero(gaps[k] & (gaps.sum(axis=0) == 1) & ~is_gap(total))
             others = [filled[other][at] for other in one.sources if other != name]
-            rest = total[at] - np.sum(others, axis=0)
-            column = of[name]
-            assert not isinstance(column, Categorical | Boolean | Identifier)
+            rest = total[at] - one.lead(of) - np.sum(others, axis=0)
+            column = number_of(of[name])
             placed = round_to_grid(rest, column)
             fits = np.abs(placed - rest) < column.unit * 1e-6
             filled[name][at[fits]] = placed[fits]
@@ -220,7 +224,7 @@ def settle(
             moved[one.sources[0]][at] = known[one.sources[0]][at]
             continue
         total = known[one.name]
-        left = total - np.sum([moved[name] for name in one.sources], axis=0)
+        left = total - one.lead(of) - np.sum([moved[name] for name in one.sources], axis=0)
         left = np.where(is_gap(total), 0.0, left)
         free = {name: is_gap(known[name]) for name in one.sources}
         left = _move(moved, left, one.sources, free, of)
@@ -244,16 +248,14 @@ def _move(
 ) -> NDArray[np.float64]:
     """Add to each free cell in turn as much of what is left [n] as it may hold; what then is."""
     for name in names:
-        column = of[name]
-        assert not isinstance(column, Categorical | Boolean | Identifier)
+        column = number_of(of[name])
         wanted = np.where(free[name], round_to_grid(moved[name] + left, column), moved[name])
         left, moved[name] = left - (wanted - moved[name]), wanted
     return left
 
 
 def _unit(column: Modelled | Identifier) -> float:
-    assert not isinstance(column, Categorical | Boolean | Identifier)
-    return float(column.unit)
+    return float(number_of(column).unit)
 
 
 def _read_back(

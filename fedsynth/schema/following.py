@@ -3,8 +3,9 @@ or not."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,20 @@ from fedsynth.schema.columns import Continuous, Integer, Modelled, Numeric
 from fedsynth.schema.constraints import Ordered
 from fedsynth.schema.deriving import is_gap
 from fedsynth.schema.findings import Finding
+from fedsynth.schema.ordering import lead
+from fedsynth.schema.rounding import decimals_of
 from fedsynth.schema.table import Schema
+from fedsynth.yaml_files import flow_text
 
 _FEWEST_ROWS, _FEWEST_APART = 50, 10
 """Rows, and those without a column's commonest value, from which it is no chance that columns
 agree in all rows."""
 _OFTEN = 0.05
 """The share of rows that would break an order if cells were dealt out at random."""
+
+_NEAR, _MOSTLY = 1 / 8, 0.95
+"""How far apart columns are that are near, over what the later one spreads over, and in which share
+of rows; the spread leaves out as many at both ends."""
 
 _SHOWN = 10
 _MOST = 60
@@ -133,11 +141,55 @@ def _describe_orders(
             f"nature, add `{{ordered: [{', '.join(chain)}]}}` to the constraints, and it holds in "
             "every row"
         )
-        yield Finding(chain[0], "ordered", text)
+        known = (columns[name] for name in chain)
+        steps_of = pairwise([column for column in known if isinstance(column, Numeric)])
+        near = (_say_near(lower, upper, arrays) for lower, upper in steps_of)
+        yield Finding(chain[0], "ordered", text + "".join(near))
     if chains[_SHOWN:]:
         rest = len(chains) - _SHOWN
         text = f"is the first of {rest} more columns or chains of them that are never above others"
         yield Finding(chains[_SHOWN][0], "ordered", text)
+
+
+def _say_near(lower: Numeric, upper: Numeric, arrays: Arrays) -> str:
+    """What keeps two ordered columns as near as they are, if they are and anything does."""
+    alike = ("resolution", "zone", "format", "step")
+    if (
+        any(getattr(lower, key, None) != getattr(upper, key, None) for key in alike)
+        or decimals_of(lower) > decimals_of(upper)
+        or (lower.missing and not upper.missing)
+    ):
+        return ""
+    apart = arrays[upper.name] - arrays[lower.name] - lead(upper, [lower])
+    known = ~np.isnan(apart)
+    if known.sum() < _FEWEST_ROWS:
+        return ""
+    low, high = np.quantile(arrays[upper.name][known], [1 - _MOSTLY, _MOSTLY])
+    if np.quantile(apart[known], _MOSTLY) > _NEAR * (high - low):
+        return ""
+    exact = isinstance(upper, Continuous)
+    column = {
+        "kind": "continuous" if exact else "integer",
+        "name": f"{lower.name} to {upper.name}",
+        "lower": 0,
+        "upper": _round_up(float(apart[known].max())),
+        **({"decimals": upper.decimals} if isinstance(upper, Continuous) else {}),
+        **({"step": upper.step} if upper.step is not None else {}),
+        **({"missing": True} if upper.missing else {}),
+    }
+    total = {"sum": {"total": upper.name, "parts": [lower.name, column["name"]]}}
+    return (
+        f". {upper.name!r} is mostly near {lower.name!r}, which rows lose where each is learned by "
+        f"itself: to keep it, add the column {flow_text(column)}, which no table needs to have, "
+        f"and {flow_text(total)} in the place of the order, with bounds of {upper.name!r} that "
+        "hold all sums"
+    )
+
+
+def _round_up(value: float) -> int:
+    """The next of 1, 2, 5, 10, 20, .."""
+    scale = 10 ** math.floor(math.log10(max(value, 1.0)))
+    return int(next(scale * step for step in (1, 2, 5, 10) if scale * step >= value))
 
 
 def _can_be_ordered(order: Ordered, columns: Mapping[str, Modelled]) -> bool:

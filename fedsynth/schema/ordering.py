@@ -58,6 +58,14 @@ def least(low: Numeric, high: Numeric, values: Array) -> Array:
     return np.floor(shifted) if high.seconds > low.seconds else shifted
 
 
+def lead(total: Numeric, parts: Sequence[Numeric]) -> float:
+    """What a sum of conformed parts lacks of its conformed total: conformed dates are counted from
+    their column's lower bound, and the total's may be another than its part's."""
+    if not isinstance(total, Datetime):
+        return 0.0
+    return float(sum(total.units_to(one.lower) for one in parts if isinstance(one, Datetime)))
+
+
 def _begin(values: Array, column: Datetime, other: Datetime) -> Array:
     """Seconds from 1970 to where units of a column begin, on a clock that both share."""
     if column.calendar in (None, "D"):

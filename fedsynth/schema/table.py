@@ -326,6 +326,14 @@ class Schema(Document):
             renamed.__dict__["written"] = self.written.rename(names)
         return renamed
 
+    def with_column(self, column: Column | Mapping[str, Any]) -> Schema:
+        """The schema with one more column, the last: `with_column({"kind": "integer", ..})`.
+
+        Raises:
+            SchemaError: if it contradicts itself, or there is one of its name.
+        """
+        return self._replace(columns=[*self.columns, column])
+
     def with_constraint(self, constraint: Constraint | Mapping[str, Any]) -> Schema:
         """The schema with one more constraint: `with_constraint({"never": {"age": 0}})`.
 

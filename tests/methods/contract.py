@@ -38,7 +38,15 @@ from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.registry import METHODS, SETTINGS
-from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema
+from fedsynth.schema import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Identifier,
+    ImageSchema,
+    Integer,
+    Schema,
+)
 from fedsynth.schema.checking import check
 from fedsynth.schema.target import conditions
 from tests.hostile.mutations import mutations
@@ -136,12 +144,16 @@ TABLES: dict[str, tuple[Schema, pd.DataFrame]] = {
                 Integer(name="b", lower=0, upper=9),
                 _CLASS,
                 Categorical(name="same", values=["x", "y"]),
+                Datetime(name="came", lower="2020-01-01", upper="2020-01-05"),
+                Datetime(name="left", lower="2020-01-01", upper="2020-01-07"),
+                Integer(name="days", lower=0, upper=2),
             ],
             target="t",
             constraints=[
                 {"ordered": ["a", "b"]},
                 {"equal": ["same", "t"]},
                 {"sum": {"total": "sum", "parts": ["a", "b"]}},
+                {"sum": {"total": "left", "parts": ["came", "days"]}},
             ],
         ),
         _drawn(
@@ -150,6 +162,9 @@ TABLES: dict[str, tuple[Schema, pd.DataFrame]] = {
             b=lambda rng: rng.integers(5, 10, 12),
             t=lambda rng: ["x", "y"] * 6,
             same=lambda rng: ["x", "y"] * 6,
+            came=lambda rng: ["2020-01-01", "2020-01-04", "2020-01-05"] * 4,
+            # Nobody's table has the days between.
+            left=lambda rng: ["2020-01-02", "2020-01-04", "2020-01-07"] * 4,
         ),
     ),
 }

@@ -69,7 +69,7 @@ def test_an_owners_table_may_lack_what_follows_and_rows_that_break_it_are_told()
         pd.DataFrame(conform(lacking, FULL).columns), pd.DataFrame(conform(rows, FULL).columns)
     )
     with pytest.raises(DataError, match="net"):
-        conform(rows.drop(columns="net"), FULL)
+        conform(lacking.drop(columns="net"), FULL)
     wrong = rows.assign(gross=[1.0, 2.01, None], again=["a", "b", "a"], paid=[1.0, 2.01, None])
     assert check(wrong, FULL) == [
         Violation("kind, again", "equal", "all the same", 1),
@@ -230,6 +230,9 @@ def test_a_draft_tells_of_columns_that_are_never_above_others_where_that_is_no_c
     )
     assert span.column == "low" and "[low, middle, high]" in span.text
     assert stay.column == "came" and "[came, left]" in stay.text
+    assert "{kind: integer, name: came to left, lower: 0, upper: 50}" in stay.text
+    assert "{sum: {total: left, parts: [came, came to left]}} in the place" in stay.text
+    assert "mostly near" not in span.text
 
 
 def test_gaps_break_no_order_and_columns_that_are_equal_beside_them_have_none():
