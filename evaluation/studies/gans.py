@@ -7,7 +7,8 @@
 
 `mnist`: whole clients protected, trusted server; both methods at one standard deviation sigma of
 the noise in the mean update, z = sigma qN / S. `--cut uniform`: as many clients as the paper has
-(FedVAE 20, 10 a round, S = 0.5; the GAN 8, 4 a round, S = 1); `--cut writers`: MNIST's 539 writers,
+(FedVAE 20, 10 a round, S = 0.5; the GAN 8, 4 a round, S = 1), or `kmeans`, `geometric`, its
+other cuts; `--cut writers`: MNIST's 539 writers,
 20 a round; `--cut pairs`, `--cut resampled`: the 30,000 clients, 100 a round, that paper 001 could
 only reckon, with two images each, or each with 20 of its own, drawn from all (so that an image is
 at ten clients, and no person's protection is meant). A client draws its part by coin flips.
@@ -59,6 +60,7 @@ HISTOGRAM_NOISE = 20.0
 # Clip, clients and clients a round (uniform), rounds: tables 4.5.1 and 4.5.9, corrected to the
 # epsilons that the paper prints.
 PAPER = {"fedvae": (0.5, 20, 10, 1500), "fedgan": (1.0, 8, 4, 1400)}
+CUTS = ("uniform", "dirichlet", "kmeans", "geometric", "writers", "pairs", "resampled")
 A_ROUND = {"writers": 20, "pairs": 100, "resampled": 100}
 
 
@@ -86,8 +88,8 @@ def digits(cut, clients, seed):
         chosen = np.random.default_rng(seed).integers(len(train), size=(PLANNED, 20))
         return schema, {f"client-{k:05}": train.take(own) for k, own in enumerate(chosen)}, test
     if cut == "pairs":
-        clients = PLANNED
-    return schema, partition(train, clients, "uniform", schema=schema, seed=seed), test
+        clients, cut = PLANNED, "uniform"
+    return schema, partition(train, clients, cut, schema=schema, seed=seed), test
 
 
 def scaled(per_round, multiplier, rounds):
@@ -235,7 +237,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", choices=("mnist", "adult", "radar"), required=True)
     parser.add_argument("--method", choices=METHODS, default="fedgan")
-    parser.add_argument("--cut", choices=("uniform", "dirichlet", *A_ROUND), default="uniform")
+    parser.add_argument("--cut", choices=CUTS, default="uniform")
     parser.add_argument("--sigma", type=float, default=0.0, help="mnist")
     parser.add_argument("--epsilon", type=float, default=1.0, help="adult")
     parser.add_argument("--rounds", type=int, help="mnist; the paper's by default")
