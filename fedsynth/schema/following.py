@@ -153,7 +153,7 @@ def _describe_orders(
 
 def _say_near(lower: Numeric, upper: Numeric, arrays: Arrays) -> str:
     """What keeps two ordered columns as near as they are, if they are and anything does."""
-    alike = ("resolution", "zone", "format", "step")
+    alike = ("resolution", "zone", "format")
     if (
         any(getattr(lower, key, None) != getattr(upper, key, None) for key in alike)
         or decimals_of(lower) > decimals_of(upper)
@@ -174,7 +174,6 @@ def _say_near(lower: Numeric, upper: Numeric, arrays: Arrays) -> str:
         "lower": 0,
         "upper": _round_up(float(apart[known].max())),
         **({"decimals": upper.decimals} if isinstance(upper, Continuous) else {}),
-        **({"step": upper.step} if upper.step is not None else {}),
         **({"missing": True} if upper.missing else {}),
     }
     total = {"sum": {"total": upper.name, "parts": [lower.name, column["name"]]}}

@@ -15,6 +15,7 @@ from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Continuous, Datetime, Integer, Schema
 from fedsynth.schema.checking import Violation, check
 from fedsynth.schema.completing import complete
+from fedsynth.schema.deriving import fill_back, settle
 
 DAY = {
     "admitted": Datetime(name="admitted", lower="2020-01-10", upper="2020-12-31"),
@@ -215,3 +216,20 @@ def test_a_method_keeps_two_dates_as_near_as_they_are():
         rows = synth.sample(500, seed=1)
         apart.append((rows["left"] - rows["came"]).dt.days)
     assert apart[0].median() > 10 and abs(apart[1].median() - 4) <= 2
+
+
+def test_gaps_of_dates_are_filled_from_what_follows_and_drawn_ones_moved_to_it():
+    gap = np.nan
+    known = {
+        # Two days from 2020-01-10 on are 2020-01-12, the eleventh day of the later column.
+        "admitted": np.array([gap, 0.0, gap]),
+        "discharged": np.array([11.0, 11.0, 11.0]),
+        "stay": np.array([2.0, gap, gap]),
+    }
+    told = fill_back(known, SCHEMA.derivations, DAY)
+    np.testing.assert_array_equal(told["admitted"], [0, 0, gap])
+    np.testing.assert_array_equal(told["stay"], [2, 2, gap])
+    drawn = {"admitted": np.array([0.0, 0, 5]), "stay": np.array([2.0, 2, 9])}
+    whole = SCHEMA.derive(drawn)
+    moved = settle(whole, told, SCHEMA.derivations, DAY)
+    np.testing.assert_array_equal(moved["admitted"] + moved["stay"] + 9, [11, 11, 11])

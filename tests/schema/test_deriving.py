@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +17,7 @@ from fedsynth.errors import DataError, SchemaError
 from fedsynth.schema import Categorical, Continuous, Datetime, Integer, Schema, load_schema
 from fedsynth.schema.checking import Violation, check
 from fedsynth.schema.deriving import fill_back, settle
+from fedsynth.yaml_files import parse_value
 
 NET = Continuous(name="net", lower=0, upper=100, decimals=1, missing=True)
 TAX = Continuous(name="tax", lower=-5, upper=20, decimals=2)
@@ -233,6 +237,47 @@ def test_a_draft_tells_of_columns_that_are_never_above_others_where_that_is_no_c
     assert "{kind: integer, name: came to left, lower: 0, upper: 50}" in stay.text
     assert "{sum: {total: left, parts: [came, came to left]}} in the place" in stay.text
     assert "mostly near" not in span.text
+
+
+def near(**columns):
+    """What lies between two columns and the sum that has it, as the draft proposes them."""
+    frame = pd.DataFrame(columns)
+    for one in orders(**columns):
+        if "mostly near" in one.text:
+            lines = re.search(r"the column (\{.*?\}), which .*, and (\{sum.*?\}\}) in", one.text)
+            column, total = map(parse_value, lines.groups())
+            low, high = total["sum"]["parts"][0], total["sum"]["total"]
+            schema = fs.draft(frame).schema
+            first, most = schema.column(low), schema.column(low).upper
+            more = column["upper"]
+            upper = most + (timedelta(days=more) if isinstance(first, Datetime) else more)
+            schema = schema.edit(high, lower=min(first.lower, schema.column(high).lower))
+            schema = schema.edit(high, upper=max(upper, schema.column(high).upper))
+            # Taken as it stands it fits every row, without that column.
+            assert check(frame, schema.with_column(column).with_constraint(total)) == []
+            return column
+    return None
+
+
+def test_a_draft_proposes_what_lies_between_columns_that_are_near():
+    rng = np.random.default_rng(0)
+    low, more = rng.integers(0, 900, 200), rng.integers(0, 37, 200)
+    some = np.where(np.arange(200) % 5 == 0, np.nan, 1.0)
+    between = {"kind": "integer", "name": "low to high", "lower": 0, "upper": 50}
+    assert near(low=low, high=low + more) == between
+    assert near(low=low, high=(low + more) * some) == {**between, "missing": True}
+    exact = near(low=low / 10, high=np.round((low + more) / 10, 1))
+    assert exact == {**between, "kind": "continuous", "upper": 5, "decimals": 1}
+    days = [pd.Timestamp("2021-03-07") + pd.to_timedelta(n, "D") for n in (low, low + more)]
+    assert near(low=days[0], high=days[1]) == between
+    # Half of a column is far from the other's, or what is known of both is little.
+    assert near(low=low, high=low + 20 * more) is None
+    few = np.where(np.arange(200) < 40, 1.0, np.nan)
+    assert near(low=low * few, high=(low + more) * few[::-1]) is None
+    # Where one may be missing alone, or has more decimals, nothing adds up to the other.
+    assert near(low=low * some, high=low + more) is None
+    assert near(low=low + 0.5, high=low + more + 1) is None
+    assert near(low=low, high=(low + more) * few) is None
 
 
 def test_gaps_break_no_order_and_columns_that_are_equal_beside_them_have_none():
