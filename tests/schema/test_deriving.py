@@ -268,7 +268,8 @@ def test_a_draft_proposes_what_lies_between_columns_that_are_near():
     assert near(low=low, high=(low + more) * some) == {**between, "missing": True}
     exact = near(low=low / 10, high=np.round((low + more) / 10, 1))
     assert exact == {**between, "kind": "continuous", "upper": 5, "decimals": 1}
-    days = [pd.Timestamp("2021-03-07") + pd.to_timedelta(n, "D") for n in (low, low + more)]
+    # Bounds of dates are drafted as whole years: the later column's begin a year after.
+    days = [pd.Timestamp("2021-12-28") + pd.to_timedelta(n, "D") for n in (low, low + more + 9)]
     assert near(low=days[0], high=days[1]) == between
     # Half of a column is far from the other's, or what is known of both is little.
     assert near(low=low, high=low + 20 * more) is None
