@@ -25,6 +25,7 @@ from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
 from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, length, split
+from fedsynth.methods.embedding.moving import move_strength, moved
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
@@ -120,10 +121,12 @@ class Learned(Outlined):
         assert isinstance(coding, ImageCoding)
         classes = _classes(labels, rows)
         if coding.upright:
-            drawn = draw_told(self.generator, self.teacher, classes, rng)
+            drawn = coding.intensities(draw_told(self.generator, self.teacher, classes, rng))
+            strength = move_strength(self.roots)
+            shown = moved(drawn.reshape(-1, *coding.shape), strength, rng).reshape(drawn.shape)
         else:
-            drawn = self.generator.draw(classes, int(rng.integers(2**62)))
-        return Images(image.decode(coding.intensities(drawn), schema), labels)
+            shown = coding.intensities(self.generator.draw(classes, int(rng.integers(2**62))))
+        return Images(image.decode(shown, schema), labels)
 
     def _columns(
         self, labels: NDArray[np.int64] | None, rows: int, rng: np.random.Generator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import torch
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.jobs.loading import load
+from fedsynth.methods.embedding import synthesizer
 from fedsynth.methods.embedding.synthesizer import MeanEmbedding
 from fedsynth.methods.embedding.teacher import draw_told
 from fedsynth.privacy.budget import Budget
@@ -93,6 +95,22 @@ def test_drawn_images_are_what_the_released_moments_take_them_for():
     assert told(kept) >= max(0.99, told(plain))
     assert coding.intensities(kept).max() <= 1
     assert synth.remarks == ()
+
+
+def test_images_are_shown_as_drawn_unless_they_lean(monkeypatch):
+    synth = MeanEmbedding(DIGITS, **{**FAST, "steps": 0})
+    synth.fit([images(200)], Budget(epsilon=10.0, delta=1e-5, trust="central"), seed=0)
+    shown = {}
+    for leans in (0.0, 1.0):
+        roots = synth.learned.roots.copy()
+        roots[:, -1] = leans
+        learned = replace(synth.learned, roots=roots)
+        with monkeypatch.context() as unmoved:
+            unmoved.setattr(synthesizer, "moved", lambda drawn, *_: drawn)
+            still = learned.draw(30, None, None, 0)
+        shown[leans] = (learned.draw(30, None, None, 0).pixels == still.pixels).mean(axis=(1, 2))
+    assert shown[0.0].min() == 1
+    assert shown[1.0].max() < 1
 
 
 def test_a_class_without_images_is_told_of():
