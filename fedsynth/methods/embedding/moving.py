@@ -39,7 +39,7 @@ def move_strength(roots: NDArray[np.floating[Any]]) -> float:
     return float(min(1.0, shares.mean() / _LEANING))
 
 
-def moved(images: Floats, strength: float, rng: np.random.Generator) -> Floats:
+def move(images: Floats, strength: float, rng: np.random.Generator) -> Floats:
     """Images [n, height, width, channels] in [0, 1], each moved by chance; as they are at 0.
 
     What moves in from beyond the edge is like the edge.

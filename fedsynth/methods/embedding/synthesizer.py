@@ -25,7 +25,7 @@ from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
 from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, length, split
-from fedsynth.methods.embedding.moving import move_strength, moved
+from fedsynth.methods.embedding.moving import move, move_strength
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
@@ -123,7 +123,7 @@ class Learned(Outlined):
         if coding.upright:
             drawn = coding.intensities(draw_told(self.generator, self.teacher, classes, rng))
             strength = move_strength(self.roots)
-            shown = moved(drawn.reshape(-1, *coding.shape), strength, rng).reshape(drawn.shape)
+            shown = move(drawn.reshape(-1, *coding.shape), strength, rng).reshape(drawn.shape)
         else:
             shown = coding.intensities(self.generator.draw(classes, int(rng.integers(2**62))))
         return Images(image.decode(shown, schema), labels)

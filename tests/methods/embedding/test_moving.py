@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedsynth.methods.embedding import moving
-from fedsynth.methods.embedding.moving import move_strength, moved, warp
+from fedsynth.methods.embedding.moving import move, move_strength, warp
 
 STILL, WHOLE = [[0.0, 0.0]], [[1.0, 1.0]]
 
@@ -24,8 +24,8 @@ def warped(image, shift=STILL, turn=0.0, sizes=WHOLE):
 def test_nothing_moves_by_nothing():
     image = images(1, 5, 7, 3)
     np.testing.assert_allclose(warped(image), image, atol=1e-12)
-    np.testing.assert_array_equal(moved(image, 0.0, np.random.default_rng(0)), image)
-    assert moved(images(0, 5, 5, 1), 1.0, np.random.default_rng(0)).shape == (0, 5, 5, 1)
+    np.testing.assert_array_equal(move(image, 0.0, np.random.default_rng(0)), image)
+    assert move(images(0, 5, 5, 1), 1.0, np.random.default_rng(0)).shape == (0, 5, 5, 1)
 
 
 def test_whole_pixels_move_right_and_down_and_the_edge_is_repeated():
@@ -72,7 +72,7 @@ def test_stretched_then_turned_then_shifted():
 def test_images_move_each_for_itself_and_no_further_than_they_may(monkeypatch):
     asked = []
     monkeypatch.setattr(moving, "warp", lambda shown, *moves: asked.extend(moves) or shown)
-    moved(images(500, 6, 6, 1), 0.5, np.random.default_rng(0))
+    move(images(500, 6, 6, 1), 0.5, np.random.default_rng(0))
     bounds = moving._SHIFT, moving._TURN, moving._STRETCH
     for moves, bound in zip((asked[0], asked[1], asked[2] - 1), bounds, strict=True):
         assert 0.45 * bound < np.abs(moves).max() <= 0.5 * bound
@@ -82,7 +82,7 @@ def test_images_move_each_for_itself_and_no_further_than_they_may(monkeypatch):
 def test_moved_images_stay_within_their_range_and_hold_what_they_show():
     image = np.zeros((200, 28, 28, 1))
     image[:, 9:19, 9:19] = 1
-    shown = moved(image, 1.0, np.random.default_rng(0))
+    shown = move(image, 1.0, np.random.default_rng(0))
     assert shown.min() >= 0 and shown.max() <= 1
     # A square of 100 pixels grows or shrinks by at most 14 % a side.
     totals = shown.sum(axis=(1, 2, 3))
