@@ -155,15 +155,16 @@ class AIM(GraphicalSynthesizer):
         else:
             known = [(records, allow(self.schema, settings, plan, records))]
 
-        def of(allowed: Allowance) -> Expected:
+        def of(records: float, allowed: Allowance) -> Expected:
             return expect_tables(
                 self.schema,
                 allowed.bins,
                 plan,
                 lambda domain: self.asked(settings, domain, allowed),
+                records,
             )
 
-        return range_over([of(allowed) for _, allowed in known], say_allowed(known))
+        return range_over([of(*one) for one in known], say_allowed(known))
 
     def bins(self, session: Session) -> Callable[[float], int]:
         """How many a number is cut into, by the number of records."""

@@ -19,7 +19,7 @@ from fedsynth.encoding.nominal import document_bytes, nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
-from fedsynth.methods.marginal.measurer import FINEST
+from fedsynth.methods.marginal.measurer import finest_bins
 from fedsynth.queries.counting import deviation_of
 from fedsynth.queries.expected import Expected, ExpectedError
 from fedsynth.queries.plan import Plan
@@ -126,19 +126,25 @@ def fitting_pairs(domain: Domain, most: int) -> list[Clique]:
 
 
 def expect_tables(
-    schema: Schema, bins: int, plan: Plan, asked_of: Callable[[Domain], Sequence[Asked]]
+    schema: Schema,
+    bins: int,
+    plan: Plan,
+    asked_of: Callable[[Domain], Sequence[Asked]],
+    records: float = 0.0,
 ) -> Expected:
     """Sizes of all answers, and the errors of columns, pairs and triples, by question.
 
     Args:
         asked_of: what is asked of a table of so many codes a column.
+        records: by which columns are counted finer, each by itself.
     """
     encoding = nominal_encoding(schema, bins)
     domain, layout = Domain(encoding.sizes), HistogramLayout.of(schema)
     terms = plan.terms(HISTOGRAM.name)
     sizes, arrays = {HISTOGRAM.name: float(layout.dim)}, {HISTOGRAM.name: 0.0}
-    finer = nominal_encoding(schema, max(FINEST, bins))
-    errors = _column_errors(schema, bins, deviation_of(terms, plan.clients))
+    sigma = deviation_of(terms, plan.clients)
+    finer = nominal_encoding(schema, finest_bins(bins, records, sigma))
+    errors = _column_errors(schema, bins, sigma)
     tables: list[ExpectedError] = []
     target = None if schema.target_column is None else target_index(schema)
     known: dict[str, list[_Known]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,8 +27,11 @@ from fedsynth.schema import Schema
 
 Array = NDArray[np.float64]
 
-# Bins that a column of numbers is counted in by itself, at the least.
-FINEST = 24
+# Bins that a column of numbers is counted in by itself, at the least and at the most: as many as
+# hold _CLEAR times the noise of a count of the histogram on average. Single values that hold half
+# of such a bin are among them, so that of many records more such values keep what they hold.
+_FINEST, _MOST = 24, 96
+_CLEAR = 4.0
 
 
 class Measurer:
@@ -210,7 +214,11 @@ class Measurer:
         else:
             # What is counted again may be told apart where it may be noise. The number of records
             # hangs on neither.
-            narrow = learned(max(FINEST, self.settings.bins), counts.sigma / 2)
+            least = finest_bins(self.settings.bins)
+            narrow = learned(least, counts.sigma / 2)
+            finest = finest_bins(self.settings.bins, narrow.records, counts.sigma)
+            if finest > least:
+                narrow = learned(finest, counts.sigma / 2)
             self.encoding = learned(self._bins(narrow.records), counts.sigma)
             refinement = Refinement.of(self.encoding, narrow)
             self.refinement = refinement if refinement.columns else None
@@ -267,6 +275,16 @@ class Measurer:
         ]
         self._announce()
         return self.encoding
+
+
+def finest_bins(bins: int, records: float = 0.0, sigma: float = 1.0) -> int:
+    """How many bins a column of numbers is counted in by itself, where tables have so many.
+
+    Args:
+        sigma: of the noise in a count of the histogram.
+    """
+    clear = records / (_CLEAR * sigma) if sigma > 0 else math.inf
+    return max(_FINEST, bins, int(min(_MOST, clear)))
 
 
 def _known(column: int, values: Array, deviations: Array) -> Measurement:

@@ -106,7 +106,7 @@ def test_images_are_shown_as_drawn_unless_they_lean(monkeypatch):
         roots[:, -1] = leans
         learned = replace(synth.learned, roots=roots)
         with monkeypatch.context() as unmoved:
-            unmoved.setattr(synthesizer, "moved", lambda drawn, *_: drawn)
+            unmoved.setattr(synthesizer, "move", lambda drawn, *_: drawn)
             still = learned.draw(30, None, None, 0)
         shown[leans] = (learned.draw(30, None, None, 0).pixels == still.pixels).mean(axis=(1, 2))
     assert shown[0.0].min() == 1
