@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -145,15 +145,7 @@ def _found(cells: Cells, column: Modelled) -> str | None:
 
 
 def _spell(value: float, column: Numeric) -> str:
-    if not isinstance(column, Datetime):
-        return f"{value:.15g}"
-    try:
-        moment = column.moment_at(value)
-        if not column.calendar:
-            moment = moment.replace(tzinfo=UTC).astimezone(column.clock).replace(tzinfo=None)
-        return _moment(moment, column)
-    except OverflowError:
-        return "a date out of reach"
+    return column.spell_at(value) if isinstance(column, Datetime) else f"{value:.15g}"
 
 
 def _moment(moment: datetime, column: Datetime) -> str:

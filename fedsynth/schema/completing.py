@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 def complete(frame: pd.DataFrame, schema: Schema, names: Iterable[str]) -> pd.DataFrame:
     """The table with those of these columns that it lacks and a sum tells: days between two dates.
 
-    A cell is missing where another of the sum is, and is what the others make it, also out of the
-    column's bounds.
+    A cell is missing where another of the sum is, and may be out of its column's bounds, as others.
     """
     wanted = {name for name in names if name not in frame}
     for one in (one for one in schema.constraints if isinstance(one, Sum)):
@@ -49,6 +48,8 @@ def _work_out(frame: pd.DataFrame, schema: Schema, one: Sum, name: str) -> pd.Se
     values = rest if name == one.total else read[one.total] - rest
     column = columns[name]
     if isinstance(column, Datetime):
+        # What is out of bounds is so by a unit: dates have an end.
+        values = np.clip(values, column.low - column.unit, column.high + column.unit)
         found = (moments if column.zone is None else zoned_moments)(values, column)
     else:
         # Decimal numbers are not exact.

@@ -361,12 +361,7 @@ def _demand_date(total: Numeric, parts: Sequence[Numeric]) -> None:
 
 
 def _spell(value: float, column: Numeric) -> str:
-    if not isinstance(column, Datetime):
-        return f"{value:,.15g}"
-    try:
-        return str(column.moment_at(value))
-    except OverflowError:
-        return f"{value:,.15g} {column.resolution}s after {column.lower}"
+    return column.spell_at(value) if isinstance(column, Datetime) else f"{value:,.15g}"
 
 
 def build_constraint(value: object) -> object:

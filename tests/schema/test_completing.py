@@ -75,6 +75,13 @@ def test_what_is_worked_out_is_clamped_and_counted_like_any_cell():
     assert conform(odd, SCHEMA).left_out == 1
 
 
+def test_a_date_that_is_worked_out_of_its_bounds_is_clamped_however_far():
+    odd = TABLE.drop(columns="admitted").assign(stay=[10**15, 2, -(10**15)])
+    kept = conform(odd, SCHEMA)
+    assert list(kept.columns["admitted"]) == [0, 49, 356]
+    assert kept.outside == {"admitted": 2, "stay": 2}
+
+
 def test_rows_have_the_days_and_the_date_that_follows_in_every_row():
     rows = restore(
         {"admitted": np.array([0.0, 356]), "stay": np.array([30.0, 1])},

@@ -313,6 +313,16 @@ class Datetime(Declaration):
             raise OverflowError(f"the year {year}")
         return datetime(year, months % 12 + 1, 1)
 
+    def spell_at(self, units: float) -> str:
+        """The moment so many units after :attr:`origin`, on the column's clock."""
+        try:
+            moment = self.moment_at(units)
+            if self.calendar:
+                return str(moment.date())
+            return str(moment.replace(tzinfo=UTC).astimezone(self.clock).replace(tzinfo=None))
+        except OverflowError:
+            return "a date out of reach"
+
     def _is_whole(self, bound: datetime) -> bool:
         if self.calendar in (None, "D"):
             return not (bound - datetime(1678, 1, 1)) % timedelta(seconds=self.seconds)
