@@ -149,7 +149,7 @@ def test_messages_whose_clip_binds_differently_are_not_held_against_each_other()
         {
             "a": rng.choice(["p", "q", "r"], 800),
             "b": rng.choice(["p", "q"], 800),
-            "n": rng.integers(0, 64, 800),
+            "n": rng.integers(0, 16, 800),
             "y": np.repeat(rng.choice(["no", "yes"], 200), 4),
             "p": persons,
         }
