@@ -15,14 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import (
-    Continuous,
-    Datetime,
-    Identifier,
-    Integer,
-    Modelled,
-    Numeric,
-)
+from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled, Numeric
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.determining import Determines
 from fedsynth.schema.ordering import demand_comparable, lead, most

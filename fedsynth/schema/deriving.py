@@ -230,7 +230,7 @@ def settle(
         left = _move(moved, left, one.sources, free, of)
         # A coarse part may have been rounded by more than finer ones have room for.
         for name in one.sources:
-            step = np.where(np.abs(left) > 1e-9, np.sign(left), 0.0) * _unit(of[name])
+            step = np.where(np.abs(left) > 1e-9, np.sign(left), 0.0) * number_of(of[name]).unit
             left = left - step + _move(moved, step, [name], free, of)
             left = _move(moved, left, [*reversed(one.sources)], free, of)
         for name in one.sources:
@@ -252,10 +252,6 @@ def _move(
         wanted = np.where(free[name], round_to_grid(moved[name] + left, column), moved[name])
         left, moved[name] = left - (wanted - moved[name]), wanted
     return left
-
-
-def _unit(column: Modelled | Identifier) -> float:
-    return float(number_of(column).unit)
 
 
 def _read_back(

@@ -167,9 +167,8 @@ def _say_near(lower: Numeric, upper: Numeric, arrays: Arrays) -> str:
     low, high = np.quantile(arrays[upper.name][known], [1 - _MOSTLY, _MOSTLY])
     if np.quantile(apart[known], _MOSTLY) > _NEAR * (high - low):
         return ""
-    exact = isinstance(upper, Continuous)
     column = {
-        "kind": "continuous" if exact else "integer",
+        "kind": "continuous" if isinstance(upper, Continuous) else "integer",
         "name": f"{lower.name} to {upper.name}",
         "lower": 0,
         "upper": _round_up(float(apart[known].max())),
