@@ -12,7 +12,7 @@ from scipy.stats import norm
 import fedsynth as fs
 from fedsynth.encoding.nominal import nominal_encoding
 from fedsynth.marginals import Domain
-from fedsynth.methods.marginal.allowing import FINE, Allowance
+from fedsynth.methods.marginal.allowing import FINE, Allowance, allow
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.search import ALONE
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
@@ -125,3 +125,16 @@ def test_columns_of_numbers_have_the_range_of_low_to_even_ones_and_categories_no
 def test_without_noise_tables_that_are_asked_have_no_error(trust):
     found = fs.plan(fs.AIM(MIXED), fs.Budget(epsilon=math.inf, delta=1e-5, trust=trust), 3)
     assert found.errors and all(error.error == 0 for error in found.errors)
+
+
+def test_of_more_records_columns_counted_finer_are_more_numbers():
+    """Twice as many bins of each number, by 48 for 24, where tables have as many."""
+    aim, plan, settings = planned(MIXED)
+    many = aim.expect(settings, plan, 10**9)
+    allowed = allow(MIXED, settings, plan, 10**9)
+    assert allowed.bins == 24
+    few = expect_tables(MIXED, 24, plan, lambda domain: aim.asked(settings, domain, allowed))
+    more = sum(nominal_encoding(MIXED, 48).sizes) - sum(nominal_encoding(MIXED, 24).sizes)
+    assert more > 0
+    assert many.sizes[FINE] - few.sizes[FINE] == pytest.approx(more)
+    assert many.announced > few.announced
